@@ -28,7 +28,8 @@ def is_binary(scale: RatingScale) -> bool:
 def check_binary(scale: RatingScale) -> None:
     """Raise InputError, which states what to configure, unless ratings are signs."""
     if not is_binary(scale):
-        accepted = "{kind: mean}, or {kind: threshold, above: VALUE}: one-bit methods need -1 and +1"
+        above = f"{{kind: threshold, above: {scale.values.mean():g}}}"
+        accepted = f"-1 and +1, as by --set 'binarization={{kind: mean}}' or --set 'binarization={above}'"
         raise InputError("binarization", f"none, with ratings that are {scale.describe()}", accepted)
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from dprec.arrays import Floats, Ints
 from dprec.components import Options, Registry, option
 from dprec.crossdomain import CrossDomainRatings
-from dprec.datasets import GIVEN, Dataset, without_times
+from dprec.datasets import GIVEN, VALIDATION, Dataset, without_times
 from dprec.errors import SettingError, within
+from dprec.moments import Moment, in_unit_of, reach_of, seconds_of
 from dprec.randomness import generator, shuffled_within, words
 from dprec.ratings import ColdRatings, Ratings
 
@@ -33,8 +34,8 @@ class Split(Options):
         Returns
         -------
         tuple of Ratings
-            In one space of users and items; every rating is in exactly one of them. Where the test users are
-            cold, the test part is `ColdRatings`, whose users are not among those of the train part.
+            In one space of users and items; no rating is in both of them. Where the test users are cold, the
+            test part is `ColdRatings`, whose users are not among those of the train part.
 
         Raises
         ------
@@ -140,8 +141,11 @@ class LatestSplit(Split):
         if timed.times is None:
             raise TypeError(f"{type(dataset).__name__}.load_timed returns ratings without times")
         with within("split"):
-            ratings = without_times(timed)
-            return _parted(ratings, self.test_rows(timed.times, ratings), self.kind)
+            return self.parts(timed.times, without_times(timed))
+
+    def parts(self, times: Floats, ratings: Ratings) -> tuple[Ratings, Ratings]:
+        """Return the train and the test part."""
+        return _parted(ratings, self.test_rows(times, ratings), self.kind)
 
     @abstractmethod
     def test_rows(self, times: Floats, ratings: Ratings) -> Ints:
@@ -219,16 +223,71 @@ class ColdUsers(Split):
         return taking_part, ColdRatings(**parts, given=given)
 
 
+_SHARE = 0.2
+"""Of the ratings that is tested on, where no date divides them."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Temporal(LatestSplit):
-    """The test set is the latest share of all ratings, or of each user's; equal times are in stored order."""
+    """The test set is the latest share of all ratings, or of each user's; or what was rated from a date on.
+
+    Equal times are in stored order. What was rated between two dates is in neither part.
+    """
 
     kind: Literal["temporal"] = "temporal"
-    test_fraction: float = option("Share of the ratings to test on, rounded.", 0.2, gt=0, lt=1)
-    of: Literal["all", "user"] = option("Whose latest ratings: 'all' together, or each 'user' apart.", "all")
+    test_fraction: float | None = option(
+        f"Share of the ratings to test on, rounded; {_SHARE} without a date.", None, gt=0, lt=1
+    )
+    of: Literal["all", "user"] | None = option(
+        "Whose latest ratings: 'all' together, as by default without a date, or each 'user' apart.", None
+    )
+    before: Moment | None = option(
+        "Learn from what was rated before that date, in UTC, or that number in the unit of the data; by "
+        "default the same as after.",
+        None,
+    )
+    after: Moment | None = option(
+        "Test on what was rated at that time or later; by default the same as before.", None
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, usual in (("test_fraction", _SHARE), ("of", "all")):
+            value = getattr(self, name)
+            if self.ends is None and value is None:
+                object.__setattr__(self, name, usual)
+            elif self.ends is not None and value is not None:
+                accepted = "null beside before and after, which divide the ratings by date"
+                raise SettingError(name, str(value), accepted)
+        for name in ("before", "after"):
+            if (moment := getattr(self, name)) is not None:
+                with within(name):
+                    seconds_of(moment)
+        first, last = self.ends or (0.0, 0.0)
+        if type(first) is not type(last) or seconds_of(first) > seconds_of(last):
+            raise SettingError("after", str(last), f"the same as before, {first}, or later")
+
+    @property
+    def ends(self) -> tuple[Moment, Moment] | None:
+        """Until when is learned, and from when is tested; None where a share divides the ratings."""
+        given = [moment for moment in (self.before, self.after) if moment is not None]
+        return (given[0], given[-1]) if given else None
+
+    def parts(self, times: Floats, ratings: Ratings) -> tuple[Ratings, Ratings]:
+        """Return the train and the test part, by date where there is one."""
+        if self.ends is None:
+            return super().parts(times, ratings)
+        first, last = self.ends
+        learned, tested = times < in_unit_of(times, first), times >= in_unit_of(times, last)
+        for name, rows, when in (("train", learned, f"before {first}"), ("test", tested, f"from {last} on")):
+            if not rows.any():
+                found = f"{self.kind} leaves no {name} ratings: none of {ratings.count} is {when}"
+                raise SettingError("", found, f"times within {reach_of(times, first)}")
+        return ratings.select(learned), ratings.select(tested)
 
     def test_rows(self, times: Floats, ratings: Ratings) -> Ints:
         """Return the latest share of all ratings, or of each user's."""
+        assert self.test_fraction is not None, "a share of what a date divides"
         if self.of == "all":
             order = np.argsort(times, kind="stable")
             return order[ratings.count - round(self.test_fraction * ratings.count) :]
@@ -271,6 +330,13 @@ def fitting_split(dataset: Dataset, split: Split) -> Split:
     if GIVEN in names:
         return Predefined(fold=GIVEN)
     return Holdout() if isinstance(split, Predefined) and split.fold not in names else split
+
+
+def validation_split(dataset: Dataset, split: Split) -> Predefined | None:
+    """Return what tests on the validation part that comes with a train and a test part; None without one."""
+    if split != Predefined(fold=GIVEN) or VALIDATION not in dataset.fold_names():
+        return None
+    return Predefined(fold=VALIDATION)
 
 
 def _drawn_of_each(ratings: Ratings, wanted: Ints, seed: int) -> Ints:

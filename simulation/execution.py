@@ -56,11 +56,20 @@ RoundEnded = Callable[[RoundRecord], None]
 
 
 def prepared_ratings(
-    dataset: Dataset, split: Split, binarization: Binarization | None, seed: int
+    dataset: Dataset,
+    split: Split,
+    binarization: Binarization | None,
+    seed: int,
+    divided: Callable[[Ratings, Ratings], None] | None = None,
 ) -> tuple[Ratings, Ratings]:
-    """Return the train and test ratings of a data set, as signs if a binarization is given."""
+    """Return the train and test ratings of a data set, as signs if a binarization is given.
+
+    ``divided``: called with both as the split leaves them, before they are copied or become signs.
+    """
     with naming(split, "a class that splits ratings"), naming(dataset, "a class that loads ratings"):
         train, test = split.split(selected(dataset), seed)
+    if divided is not None:
+        divided(train, test)
     if dataset.copies is not None and not dataset.represented(train.n_users):
         with within("dataset"):
             train, test = copied(train, test, dataset.copies, seed)
@@ -280,7 +289,7 @@ def _suited(config: RunConfig, public: Public) -> Protocol:
     with within("protocol"):
         if protocol.facts.private and not protocol.picked.scales:
             found = f"{protocol.kind!r}, of {public.n_users:,} users of whom {train.n_users:,} are simulated"
-            raise SettingError("kind", found, "a protocol of sums, or no dataset.simulated_up_to")
+            raise SettingError("kind", found, "a protocol of sums, or --set dataset.simulated_up_to=null")
         suited = protocol.suited(public)
         suited.check(public)
         return suited

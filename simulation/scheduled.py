@@ -61,7 +61,8 @@ def check_schedule(config: RunConfig) -> None:
     }
     for key, value in refused.items():
         if value is not None:
-            raise SettingError(key, "one, with a schedule", "none, or no schedule")
+            unset = "[]" if isinstance(value, tuple) else "null"
+            raise SettingError(key, "one, with a schedule", f"{unset}, or no schedule")
 
 
 def check_kind(schedule: Schedule, protocol: Protocol) -> None:
@@ -74,13 +75,13 @@ def check_kind(schedule: Schedule, protocol: Protocol) -> None:
         with within("protocol"):
             replace(alone, answers=schedule.answers)
             if alone.guard is not None:
-                raise SettingError("guard", "one, with a schedule", "none")
+                raise SettingError("guard", "one, with a schedule", "null")
         return
     if schedule.leave_after is not None:
         # Of one cell it would depend, then, whether devices hold any of the others.
         found = f"{schedule.leave_after}, with {protocol.kind}, which runs as a whole with all users"
         raise SettingError(
-            "schedule.leave_after", found, "none, or a one-shot protocol that reports on each rating alone"
+            "schedule.leave_after", found, "null, or a one-shot protocol that reports on each rating alone"
         )
     if schedule.reads_ratings_alone:
         found = f"{schedule.kind!r}, with {protocol.kind} and mechanism {protocol.facts.protects}"

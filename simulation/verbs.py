@@ -6,6 +6,7 @@ Each imports what it needs when it is called, so that starting is cheap.
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -44,6 +45,7 @@ def run(
     page: bool = True,
     png: bool = False,
     track: Sequence[str] = (),
+    save_split: str | Path | None = None,
     progress: Progress = silent,
     **parts: Unpack[GivenParts],
 ) -> RunResult:
@@ -53,18 +55,17 @@ def run(
     ----------
     config : RunConfig, mapping, str or Path
         A configuration, its values, its file, or the name of a preset.
-    output : str or Path, optional
-        Directory for the result; by default nothing is written.
-    overrides : sequence of str
-        ``dotted.key=value`` replacements.
+    output, save_split : str or Path, optional
+        Directory for the result; folder for the train and the test ratings, which ``dataset=FOLDER`` reads.
+        By default, nothing is written.
+    overrides, track : sequence of str
+        ``dotted.key=value`` replacements; trackers of the rounds: csv, mlflow, tensorboard, wandb.
     resume : bool
         Continue an interrupted run of the same configuration, or return the result of a finished one.
     population : float, optional
         Number of users in a deployment; the page projects their traffic.
     page, png : bool
         Whether to draw the page and its figures, which `report` can do later; and these as PNG too.
-    track : sequence of str
-        Trackers that are given the rounds as they come: csv, mlflow, tensorboard, wandb.
     **parts
         Ratings that you hold, or other parts to replace; see `simulation.configuration.loading.GivenParts`.
 
@@ -79,7 +80,7 @@ def run(
 
     check_population(population)
     loaded = load(config, overrides, checked_parts(parts, "protocol.privacy.epsilon", overrides))
-    record = _record(loaded, output, resume, progress, track)
+    record = _record(loaded, output, resume, progress, track, save_split)
     if output is not None and page:
         with interrupts_noted(lambda: _how_to_go_on(Path(output))):
             _draw(Path(output), population, progress, png=png)
@@ -87,11 +88,17 @@ def run(
 
 
 def _record(
-    config: RunConfig, output: str | Path | None, resume: bool, progress: Progress, track: Sequence[str]
+    config: RunConfig,
+    output: str | Path | None,
+    resume: bool,
+    progress: Progress,
+    track: Sequence[str],
+    save_split: str | Path | None,
 ) -> RunRecord:
     """Return the record of a run: the one that the directory already holds, or a new one."""
     from dprec.protocols.base import check_suits
-    from simulation.execution import load_ratings, run_prepared
+    from simulation.execution import load_ratings, prepared_ratings, run_prepared
+    from simulation.storage import saved_split
     from simulation.storage.directories import alone
     from simulation.storage.run_directory import RunDirectory
     from simulation.tracking.trackers import check_trackers, recording
@@ -99,7 +106,12 @@ def _record(
     started = time.perf_counter()
     check_trackers(track)
     progress("loading the ratings", 0, 0)
-    train, test = load_ratings(config)
+    divided = None
+    if save_split is not None:
+        if config.schedule is not None:
+            raise InputError("save_split", "a schedule, which divides the ratings by time", "none")
+        divided = partial(saved_split.save_split, config.with_absolute_paths().dataset, save_split)
+    train, test = load_ratings(config, partial(prepared_ratings, divided=divided))
     with within("protocol"):
         check_suits(config.protocol, train, test)
     with alone(output):

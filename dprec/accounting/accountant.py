@@ -95,7 +95,7 @@ class PrivacyBudget(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.composition == "pld" and self.per != "user":
-            accepted = "'sum', or per: user, which is what draws are composed for"
+            accepted = "'sum', or --set protocol.privacy.per=user, which is what draws are composed for"
             raise SettingError("composition", f"'pld' per {self.per}", accepted)
 
     @property

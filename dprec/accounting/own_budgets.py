@@ -247,7 +247,7 @@ def _read(value: Any) -> PrivacyBudget:
         return OwnBudgets.of(written.epsilon, choice=written.choice, sampled_at=written.sampled_at)
     for key in ("choice", "sampled_at"):
         if getattr(written, key) is not None:
-            raise SettingError(key, shown(repr(as_values(getattr(written, key)))), "none, with a column")
+            raise SettingError(key, shown(repr(as_values(getattr(written, key)))), "null, with a column")
     return OwnBudgets.named(written.epsilon)
 
 

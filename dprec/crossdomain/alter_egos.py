@@ -252,9 +252,8 @@ class ReplacementOptions(Options):
         if self.private and self.epsilon is None:
             raise SettingError("epsilon", "none, with private selection", "a number above 0")
         if not self.private and self.epsilon is not None:
-            raise SettingError(
-                "epsilon", f"a budget, with selection {self.selection!r}", "selection: private"
-            )
+            found = f"a budget, with selection {self.selection!r}"
+            raise SettingError("epsilon", found, "null, or --set protocol.replacement.selection=private")
 
     @property
     def private(self) -> bool:

@@ -1,7 +1,7 @@
 """Data sets: ways to load a matrix of ratings."""
 
 from dprec.components import Registry
-from dprec.datasets.base import GIVEN, Dataset, Source, without_times
+from dprec.datasets.base import GIVEN, VALIDATION, Dataset, Source, without_times
 from dprec.datasets.columns import RatingColumns
 from dprec.datasets.held import HeldRatings, InMemory, holds_profiles, ratings_from
 from dprec.datasets.published import *
@@ -37,6 +37,7 @@ DATASETS: Registry[Dataset] = Registry(
 __all__ = [
     "DATASETS",
     "GIVEN",
+    "VALIDATION",
     "Dataset",
     "DelimitedDomains",
     "DelimitedTable",

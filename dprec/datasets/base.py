@@ -16,7 +16,7 @@ from dprec.arrays import AnyArray, Floats
 from dprec.catalogue import Catalogue, UsersTable
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, shown
-from dprec.rating_rows import Duplicates, Identifiers, RatingRows, in_one_space
+from dprec.rating_rows import Identifiers, RatingRows, in_one_space
 from dprec.ratings import Ratings, RatingScale
 
 
@@ -264,8 +264,8 @@ def threshold_of(rule: str) -> tuple[float, bool]:
     return float(parsed[2]), parsed[1] == ">="
 
 
-GIVEN = "given"
-"""Name of the one division of data that come as a train and a test part."""
+GIVEN, VALIDATION = "given", "validation"
+"""Names of the divisions of data that come in parts: into train and test, and into train and validation."""
 
 
 def read_fold(
@@ -274,43 +274,51 @@ def read_fold(
     scale: RatingScale,
     spaces: Sequence[tuple[AnyArray, AnyArray]] = (),
 ) -> tuple[Ratings, Ratings]:
-    """Put two parts, each pair once, into one space of users and items, with those of further spaces.
-
-    Raises InputError when they have no user in common, or a test rating is also a train rating.
-    """
-    user_ids = in_one_space([train.users, test.users], [users for users, _ in spaces])
-    item_ids = in_one_space([train.items, test.items], [items for _, items in spaces])
-    learnt, tested = (
-        Ratings.from_rows(rows, scale, user_ids=user_ids, item_ids=item_ids) for rows in (train, test)
-    )
-    if not np.any((learnt.counts > 0) & (tested.counts > 0)):
-        found = f"none of the users of {train.source}"
-        raise InputError(test.source, found, "test ratings of the same users")
-    leaks = np.flatnonzero(np.isin(tested.cells, learnt.cells))
-    if leaks.size:
-        user, item = tested.users[leaks[0]], tested.items[leaks[0]]
-        found = f"the rating of item {item_ids[item]} by user {user_ids[user]} is in {train.source} too"
-        users, items = test.users.within(user_ids, "user"), test.items.within(item_ids, "item")
-        row = int(np.flatnonzero((users == user) & (items == item))[0])
-        raise test.error(row, found, "test ratings that are not train ratings")
+    """Put a train and a test part into one space of users and items; see `read_parts`."""
+    learnt, tested = read_parts([train, test], scale, spaces)
     return learnt, tested
 
 
-def united(train: Ratings, test: Ratings) -> Ratings:
-    """Return the ratings of both parts, which are in one space of users and items."""
-    parts = train.to_rows(), test.to_rows()
-    values = np.concatenate([part.values for part in parts])
+def read_parts(
+    parts: Sequence[RatingRows], scale: RatingScale, spaces: Sequence[tuple[AnyArray, AnyArray]] = ()
+) -> tuple[Ratings, ...]:
+    """Put parts, that of training first, into one space of users and items, with those of further spaces.
+
+    Every part has a pair once. Raises InputError when one has no user in common with the first, or a rating
+    is in two of them.
+    """
+    user_ids = in_one_space([part.users for part in parts], [users for users, _ in spaces])
+    item_ids = in_one_space([part.items for part in parts], [items for _, items in spaces])
+    made = tuple(Ratings.from_rows(rows, scale, user_ids=user_ids, item_ids=item_ids) for rows in parts)
+    for place, (rows, ratings) in enumerate(zip(parts, made, strict=True)):
+        if not np.any((made[0].counts > 0) & (ratings.counts > 0)):
+            found = f"none of the users of {parts[0].source}"
+            raise InputError(rows.source, found, "ratings of the same users")
+        for other, known in zip(parts[:place], made[:place], strict=True):
+            leaks = np.flatnonzero(np.isin(ratings.cells, known.cells))
+            if leaks.size:
+                user, item = ratings.users[leaks[0]], ratings.items[leaks[0]]
+                users, items = rows.users.within(user_ids, "user"), rows.items.within(item_ids, "item")
+                row = int(np.flatnonzero((users == user) & (items == item))[0])
+                found = (
+                    f"the rating of item {item_ids[item]} by user {user_ids[user]} is in {other.source} too"
+                )
+                raise rows.error(row, found, "each rating in one part")
+    return made
+
+
+def united(*parts: Ratings) -> Ratings:
+    """Return the ratings of all parts, which are in one space of users and items."""
+    first = parts[0]
     users, items = (
-        Identifiers(ids, np.concatenate(places)).occurring()
-        for ids, places in (
-            (train.user_ids, (train.users, test.users)),
-            (train.item_ids, (train.items, test.items)),
+        Identifiers(
+            getattr(first, f"{name}_ids"), np.concatenate([getattr(part, f"{name}s") for part in parts])
         )
+        for name in ("user", "item")
     )
-    duplicates: Duplicates = "last" if train.scale.implicit else "error"
-    rows = RatingRows(users, items, values, reading=train.reading)
-    spaces = {"user_ids": train.user_ids, "item_ids": train.item_ids}
-    return Ratings.from_rows(rows, train.scale, duplicates=duplicates, **spaces)
+    values = np.concatenate([part.to_rows().values for part in parts])
+    rows = RatingRows(users.occurring(), items.occurring(), values, reading=first.reading)
+    return Ratings.from_rows(rows, first.scale, user_ids=first.user_ids, item_ids=first.item_ids)
 
 
 def without_times(ratings: Ratings) -> Ratings:

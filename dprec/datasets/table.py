@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from dprec.arrays import AnyArray, Floats
 from dprec.catalogue import Catalogue, UsersTable
 from dprec.components import as_values, option
 from dprec.crossdomain import joined
-from dprec.datasets.base import GIVEN, Dataset, locate, read_fold, united, without_times
+from dprec.datasets.base import GIVEN, VALIDATION, Dataset, locate, read_parts, united, without_times
 from dprec.datasets.columns import NO_RATINGS, ROLES, RatingColumns, candidates, find_column
 from dprec.datasets.conditions import rows_that_meet
 from dprec.datasets.delimited import (
@@ -272,52 +273,84 @@ def holds_pairs(path: str) -> bool:
         return False
 
 
+_PATHS = ("path", "train_path", "test_path", "validation_path")
+
+_TESTED = {GIVEN: "test", VALIDATION: "validation"}
+"""The part beside that of training, by the name of a division."""
+
+UNRATED = "unrated"
+"""Beside the parts of a folder: pairs of users and items without a rating in any of them."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class DelimitedTable(DelimitedColumns):
     """Any table with a user, an item and a rating on each line: delimited text, also packed, or Parquet.
 
-    A train and a test part in two files are `train_path` and `test_path`, in place of `path`. They are the
-    predefined split "given".
+    A train and a test part in two files are `train_path` and `test_path`, in place of `path`; or train.csv
+    and test.csv, perhaps with a validation.csv, in the folder at `path`. They are the predefined split
+    "given".
     """
 
     kind: Literal["csv"] = "csv"
-    path: str = option("The file; without it, train_path and test_path.", "")
+    path: str = option("The file, or the folder of the parts; without it, train_path and test_path.", "")
     train_path: str | None = option("The file of the ratings to learn from.", None)
     test_path: str | None = option("The file of the ratings to test on.", None)
+    validation_path: str | None = option(
+        "The file of the ratings that judge the trials of a tuning, and are in neither part of a run.", None
+    )
     items: ItemColumns | None = option("A file of public data about the items.", None)
 
     def fold_names(self) -> tuple[str, ...]:
-        """Return the one division that is given, if the parts are in two files."""
-        return (GIVEN,) if self.test_path else ()
+        """Return the divisions that are given, if the parts are in files of their own."""
+        files = self._files()
+        return tuple(fold for fold, part in _TESTED.items() if part in files)
 
     def load(self) -> Ratings:
         """Return all ratings; InputError names the file and line of what cannot be read."""
-        return united(*self.load_fold(GIVEN)) if self._parts() else self._loaded(timed=False)
+        return united(*self._read().values()) if self._parts() else self._loaded(timed=False)
 
     def load_timed(self) -> Ratings:
         """Return all ratings with their times; see `Dataset.load_timed`."""
         return super().load_timed() if self._parts() else self._loaded(timed=True)
 
     def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
-        """Return the ratings of both files; see `Dataset.load_fold`."""
+        """Return the ratings of two files; see `Dataset.load_fold`."""
         self.check_fold(fold)
-        train, test = (self.read(path) for path in self._parts())
-        values = np.concatenate([train.values, test.values])
-        return read_fold(train, test, self.scale(values, f"{train.source}, {test.source}"))
+        parts = self._read()
+        return parts["train"], parts[_TESTED[fold]]
 
     def _loaded(self, *, timed: bool) -> Ratings:
         rows = self.read(self.path, timed=timed)
         ratings = Ratings.from_rows(rows, self.scale(rows.values, rows.source))
         return ratings if timed else without_times(ratings)
 
-    def _parts(self) -> tuple[str, ...]:
-        """Return the files of the train and the test part; none where `path` is the file of all ratings."""
-        parts = [part for part in (self.train_path, self.test_path) if part]
-        if len(parts) != (0 if self.path else 2):
-            given = [name for name in ("path", "train_path", "test_path") if getattr(self, name)]
-            accepted = "path, the file of ratings; or train_path and test_path"
+    def _read(self) -> dict[str, Ratings]:
+        """Return the ratings of all parts, in one space of users and items."""
+        rows = {part: self.read(path) for part, path in self._parts().items()}
+        unrated = rows.pop(UNRATED, None)
+        spaces = [] if unrated is None else [(unrated.users.distinct, unrated.items.distinct)]
+        values = np.concatenate([part.values for part in rows.values()])
+        scale = self.scale(values, ", ".join(part.source for part in rows.values()))
+        parts = map(without_times, read_parts(list(rows.values()), scale, spaces))
+        return dict(zip(rows, parts, strict=True))
+
+    def _files(self) -> dict[str, str]:
+        """Return the files of the parts by their names; if none are given, those in the folder at `path`."""
+        files = {name.removesuffix("_path"): getattr(self, name) for name in _PATHS[1:]}
+        if not any(files.values()):
+            folder = os.path.expanduser(self.path)
+            files = {part: os.path.join(folder, f"{part}.csv") for part in (*files, UNRATED)}
+            files = {part: path for part, path in files.items() if self.path and os.path.isfile(path)}
+            return files if {"train", "test"} <= files.keys() else {}
+        return {part: path for part, path in files.items() if path}
+
+    def _parts(self) -> dict[str, str]:
+        """Return the same, once the settings go together; nothing where `path` is the file of all ratings."""
+        given = tuple(name for name in _PATHS if getattr(self, name))
+        if given not in (_PATHS[:1], _PATHS[1:3], _PATHS[1:]):
+            accepted = "path, the file of ratings; or train_path and test_path, perhaps with validation_path"
             raise SettingError("path", " and ".join(given) or "missing", accepted)
-        return tuple(parts)
+        return self._files()
 
     @property
     def public_items(self) -> str:

@@ -377,7 +377,8 @@ def check_suits(protocol: Protocol, train: Ratings, test: Ratings | None = None)
     if (protocol.facts.predicts == "lists") is not train.scale.implicit:
         if protocol.facts.predicts == "lists":
             found = f"{protocol.kind!r}, which ranks by sets of items, with ratings"
-            raise SettingError("kind", found, "dataset.positive, such as '>= 4': which ratings make a set")
+            accepted = """which ratings make a set, such as --set 'dataset.positive=">= 4"'"""
+            raise SettingError("kind", found, accepted)
         found = f"{protocol.kind!r}, which predicts ratings, with {train.scale.describe()}"
         kinds = ", ".join(_kinds_where(Protocol, lambda kind: kind.predicted == "lists"))
         raise SettingError("kind", found, f"data with ratings, or a kind that ranks by sets: {kinds}")

@@ -207,7 +207,9 @@ class BestProtocol(PickingProtocol):
     def _check_choices(self) -> None:
         if self.privacy.per == "cell" and self.item_set == "revealed":
             raise SettingError(
-                "item_set", "'revealed', with a budget per cell", "'hidden', or per: rating or user"
+                "item_set",
+                "'revealed', with a budget per cell",
+                "'hidden', --set protocol.privacy.per=rating or --set protocol.privacy.per=user",
             )
         if self.privacy.per == "user" and self.item_set == "revealed" and self.predicts == "server":
             found = "'server', with a budget per user and the item set revealed"

@@ -117,7 +117,7 @@ class IterativeProtocol(BroadcastProtocol):
         if self.gradient.private and self.privacy is None:
             raise SettingError("privacy", f"none, with {name} gradients", "an epsilon")
         if not self.gradient.private and self.privacy is not None:
-            raise SettingError("privacy", f"an epsilon, with {name} gradients", "no privacy key")
+            raise SettingError("privacy", f"an epsilon, with {name} gradients", "null")
         if self.privacy is not None:
             check_unit(self.privacy, "user", "the rounds protect whole profiles")
         check_rank(self.rank, (train.n_users, train.n_items))
@@ -130,7 +130,7 @@ class IterativeProtocol(BroadcastProtocol):
         """Refuse early stopping, for which the server would have to know errors on devices."""
         if self.early_stopping is not None:
             found = "early stopping, which costs privacy that is not charged"
-            raise SettingError("early_stopping", found, "none, in a deployment")
+            raise SettingError("early_stopping", found, "null, in a deployment")
 
     def audited(self) -> Self:
         """Return the protocol with everybody in every round, measured at the end; see `Protocol.audited`."""

@@ -281,17 +281,18 @@ class OneShotProtocol(CollectionProtocol):
     def _check_noisy_embeddings(self, epsilon: float) -> None:
         """Refuse noise on item sets where none are read, or nobody but the server reads what they say."""
         if not self.on_device:
-            found, accepted = f"{epsilon:g}, where the server predicts", "none, or personalization: on-device"
+            found = f"{epsilon:g}, where the server predicts"
+            accepted = "null, or --set protocol.personalization=on-device"
             raise SettingError("epsilon", found, accepted)
         if self.completion.knows_items and not is_ours(type(self.completion)):
             found = f"{epsilon:g}, with places of the items that {self.completion.kind} computes"
             raise SettingError(
-                "epsilon", found, "none, or a completion of dprec, which computes them with noise"
+                "epsilon", found, "null, or a completion of dprec, which computes them with noise"
             )
         unread = self.completion.knows_items and not self.completion.reads_item_sets
         if unread or self.mechanism.report_family.hides_items:
             found = f"{epsilon:g}, where the server does not know who rated which items"
-            raise SettingError("epsilon", found, "none: the table says nothing of item sets")
+            raise SettingError("epsilon", found, "null: the table says nothing of item sets")
         if self.item_embeddings.delta > self.delta:
             found, accepted = (
                 f"{self.item_embeddings.delta:g}",
@@ -305,7 +306,7 @@ class OneShotProtocol(CollectionProtocol):
             found, accepted = "several, in a deployment", "one number: all devices agree to the same protocol"
             raise SettingError("privacy.epsilon", found, accepted)
         if self.shuffler is not None:
-            raise SettingError("shuffler", "one, in a deployment", "none: devices answer the server itself")
+            raise SettingError("shuffler", "one, in a deployment", "null: devices answer the server itself")
 
     def audited(self) -> Self:
         """Return the protocol without a costly completion; see `Protocol.audited`."""

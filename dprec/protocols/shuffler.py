@@ -118,15 +118,16 @@ class Shuffler(Options):
             raise SettingError("shuffler.reports", found, accepted)
         if privacy.per == "user":
             found = "per-item, with a budget per user, which gives users different channels"
-            raise SettingError("shuffler.reports", found, "per-user, or privacy.per: rating")
+            raise SettingError("shuffler.reports", found, "per-user, or --set protocol.privacy.per=rating")
         if not completion.works_unlinked or (on_device and not completion.knows_items):
-            others = "" if on_device else f" or {ItemAverage.kind}"
+            kinds = [ItemBiases.kind] if on_device else [ItemBiases.kind, ItemAverage.kind]
             found = f"per-item, with completion {completion.kind}, which has to know whose the reports are"
-            accepted = f"per-user, or completion {ItemBiases.kind}{others}"
-            raise SettingError("shuffler.reports", found, accepted)
+            others = [f"--set 'protocol.completion={{kind: {kind}}}'" for kind in kinds]
+            raise SettingError("shuffler.reports", found, " or ".join(["per-user", *others]))
         if completion.reads_item_sets and not self.says_sets:
             found = "unsent, with places of items, which follow from item sets"
-            raise SettingError("shuffler.item_sets", found, "linked, or completion.dimensions: 0")
+            accepted = "linked, or --set protocol.completion.dimensions=0"
+            raise SettingError("shuffler.item_sets", found, accepted)
 
     def received(self, observations: Observations) -> Observations:
         """Return what the server makes of the messages that arrive."""

@@ -51,7 +51,7 @@ class SilentProtocol(Protocol):
         """Refuse a budget."""
         if self.privacy is not None:
             budget = f"epsilon {self.privacy.epsilon:g}"
-            raise SettingError("privacy", budget, "none: nothing is sent, so nothing is spent")
+            raise SettingError("privacy", budget, "null: nothing is sent, so nothing is spent")
 
     def influence_of_one(self, train: Ratings) -> float:
         """Return 0: nothing is sent."""

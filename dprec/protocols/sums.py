@@ -270,7 +270,7 @@ class SumsProtocol(RoundsProtocol):
         """Refuse a budget that cannot be kept to, and settings that do not suit public sizes."""
         self.check_settings(train)
         if self.noise is not None:
-            raise SettingError("noise", str(list(self.noise)), "none: it follows from the budget")
+            raise SettingError("noise", str(list(self.noise)), "null: it follows from the budget")
         if self.privacy is not None:
             check_unit(self.privacy, "user", "the rounds protect whole profiles")
             if self.privacy.composition == "sum" and not self.aggregation.by_itself:

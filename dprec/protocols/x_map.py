@@ -143,7 +143,7 @@ class XMapProtocol(CollectionProtocol):
             raise SettingError(
                 "recommendation.epsilon",
                 f"{self.recommendation.epsilon:g}, with mechanism {self.mechanism.kind}",
-                "no budget: what follows a private upload costs no more privacy",
+                "null: what follows a private upload costs no more privacy",
             )
 
     def audited(self) -> Protocol:

@@ -216,7 +216,7 @@ class ReportFamily(ABC):
             raise SettingError("privacy", f"none, with mechanism {name}", "an epsilon")
         if not self.mechanism.private and budget is not None:
             found = f"an epsilon, with mechanism {name}"
-            raise SettingError("privacy", found, "no privacy key: this mechanism protects nothing")
+            raise SettingError("privacy", found, "null: this mechanism protects nothing")
         if budget is None:
             return
         if budget.per not in self.units:

@@ -121,7 +121,8 @@ class PermanentAnswers(Answers):
         if privacy is None or privacy.per != "rating" or privacy.own:
             several = "several" if privacy and privacy.own else "one per user or cell"
             found = f"{several if privacy else 'none'}, where answers are permanent"
-            raise SettingError("privacy", found, "{epsilon: NUMBER, per: rating}")
+            accepted = "one per rating, such as --set 'protocol.privacy={epsilon: 1, per: rating}'"
+            raise SettingError("privacy", found, accepted)
 
     def remembers(self, purpose: str) -> bool:
         """Return whether they are the words of answers; those of a report are its run's."""

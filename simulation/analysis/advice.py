@@ -177,7 +177,7 @@ def _results(
         raise InputError(str(directory), files.waiting, "a comparison that is finished; --resume goes on")
     results = [*files.results, *files.populations]
     if limits.max_recovered < 1 and not any(RECOVERED in row for result in results for row in result.rows):
-        accepted = "one with attacks: [{kind: reconstruction}]"
+        accepted = "one by dprec attack COMPARISON --attack reconstruction"
         raise InputError("--max-recovered", "a comparison without attacks", accepted)
     known = metrics_of(results)
     named = next((metric for metric in known if column in (None, metric.column)), None)

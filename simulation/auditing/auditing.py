@@ -106,7 +106,7 @@ class Auditor:
     def of(cls, config: RunConfig, trials: int, confidence: float, progress: Progress = silent) -> Auditor:
         """Check a configuration as a run would, and reduce it."""
         if config.schedule is not None:
-            accepted = "null, and a split: an audit tests one collection"
+            accepted = "one collection: --set schedule=null --set 'split={kind: holdout}'"
             raise SettingError("schedule", repr(config.schedule.kind), accepted)
         with within("protocol"):
             listening.reduced(config)

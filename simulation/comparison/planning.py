@@ -163,7 +163,8 @@ def load_comparison(
     replaced += changed(values, overrides, parts)
     if isinstance(entries := values.get("protocols"), list):
         values["protocols"] = [_as_entry(entry) for entry in entries]
-    return _Planner(values, file, source, replaced).planned()
+    with strict_yaml.quotes_named(overrides):
+        return _Planner(values, file, source, replaced).planned()
 
 
 def _as_entry(entry: Any) -> Any:

@@ -35,7 +35,7 @@ class MatchOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.delta is not None and self.epsilon == "rating":
-            accepted = "no delta, or epsilon: user, in which draws compose"
+            accepted = "null, or --set match.epsilon=user, in which draws compose"
             raise SettingError("delta", f"{self.delta:g}, with epsilon per rating", accepted)
 
 

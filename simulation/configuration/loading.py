@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
@@ -18,6 +19,10 @@ from simulation.configuration.models import EvaluationOptions, RunConfig, Simula
 
 _MERGED = ("simulation", "evaluation")
 """Parts of which a caller replaces single keys; of the others, which have a kind, the whole."""
+
+
+DATASET = "dataset.yaml"
+"""File with settings of a data set in the folder of its parts."""
 
 
 class GivenParts(TypedDict, total=False):
@@ -85,9 +90,10 @@ def _dataset(
     overrides: Sequence[str],
 ) -> Dataset | Mapping[str, Any]:
     """Return the data set that a caller gives, with its test part if there is one."""
-    if isinstance(dataset, str | Path) and (test is None or isinstance(test, str | Path)):
-        train = "path" if test is None else "train_path"
-        return {"kind": "csv", train: str(dataset), **({} if test is None else {"test_path": str(test)})}
+    if isinstance(dataset, str | Path) and test is None:
+        return dataset_at(str(dataset))
+    if isinstance(dataset, str | Path) and isinstance(test, str | Path):
+        return {"kind": "csv", "train_path": str(dataset), "test_path": str(test)}
     if isinstance(dataset, Mapping) and holds_profiles(dataset):
         return _held(dataset, test, overrides)
     if test is not None and isinstance(dataset, Mapping | Dataset | str | Path):
@@ -123,8 +129,15 @@ def changed(values: dict[str, Any], overrides: Sequence[str], parts: Mapping[str
     for override in overrides:
         strict_yaml.apply_override(values, override)
         if isinstance(file := values.get("dataset"), str):
-            values["dataset"] = {"kind": "csv", "path": file}
+            values["dataset"] = dataset_at(file)
     return [*parts, *(override.partition("=")[0] for override in overrides)]
+
+
+def dataset_at(path: str) -> dict[str, Any]:
+    """Return the settings of a file of ratings, or of the folder of their parts, which may have its own."""
+    file = os.path.join(os.path.expanduser(path), DATASET)
+    own = strict_yaml.read_yaml(Path(file)) if os.path.isfile(file) else {}
+    return {**own, "kind": "csv", "path": path}
 
 
 def entries_of(part: Options | Mapping[str, Any]) -> dict[str, Any]:
@@ -182,7 +195,8 @@ def load(
     if "protocols" in values and "protocol" not in values:
         raise InputError(source, "the configuration of a comparison", f"a run's, or: dprec compare {source}")
     replaced = changed(values, overrides, parts)
-    loaded = parse_config(values, source)
+    with strict_yaml.quotes_named(overrides):
+        loaded = parse_config(values, source)
     if needs_fitting_split(replaced):
         loaded = loaded.model_copy(update={"split": fitting_split(loaded.dataset, loaded.split)})
     return loaded

@@ -119,7 +119,7 @@ class RankingOptions(components.Options):
         if sampled and self.negatives is None:
             raise SettingError("negatives", "nothing", "a number of items, with sampled candidates")
         if not sampled and self.negatives is not None:
-            raise SettingError("negatives", str(self.negatives), "nothing, unless candidates are sampled")
+            raise SettingError("negatives", str(self.negatives), "null, unless candidates are sampled")
         if len(set(self.cutoffs)) < len(self.cutoffs):
             raise SettingError("cutoffs", str(list(self.cutoffs)), "different lengths")
 
@@ -293,7 +293,7 @@ def parse_config(values: Mapping[str, Any], source: str = "configuration") -> Ru
     return validated(RunConfig, values, source)
 
 
-_PATHS = ("path", "target_path", "train_path", "test_path")
+_PATHS = ("path", "target_path", "train_path", "test_path", "validation_path")
 
 
 def _with_absolute_paths(part: OptionsT) -> OptionsT:

@@ -1,8 +1,10 @@
 """Plain values: YAML read strictly, nested values under dotted keys, and the presets, found by name."""
 
+import json
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -109,12 +111,51 @@ def apply_override(values: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     if not equals or not all(key.split(".")):
         raise InputError("overrides", repr(override), "dotted.key=value")
-    value = parse_yaml(text, f"overrides {key}")
+    replace_value(values, key, _value_of(key, text), "overrides")
+
+
+def _value_of(key: str, text: str) -> Any:
+    """Return the value of an override; refuse a text that YAML cannot read, or takes for another."""
+    where, quoted = f"overrides {key}", f"the value in quotes: {as_argument(key, text)}"
+    begins, several_lines = text.strip()[:1], "\n" in text.strip()
+    try:
+        value = parse_yaml(text, where)
+    except InputError as error:
+        if begins not in ("{", "[") and not several_lines:
+            raise InputError(where, f"{text!r}, which is no YAML ({error.found})", quoted) from None
+        accepted = f"{error.accepted}, with texts such as '>= 5' in quotes"
+        raise InputError(error.where, error.found, accepted) from None
     for name, held in flatten(value).items():
         if held is None and ":" in name:  # YAML takes {kind:csv} for a key without a value
             first, _, rest = name.rpartition(".")[2].partition(":")
-            raise InputError(f"overrides {key}", repr(text), f"a space after a colon: {first}: {rest}")
-    replace_value(values, key, value, "overrides")
+            accepted = f"a space after a colon: {first}: {rest}" if begins == "{" else quoted
+            raise InputError(where, repr(text), accepted)
+    if isinstance(value, str) and value != text.strip() and begins not in ("'", '"') and not several_lines:
+        raise InputError(where, f"{text!r}, of which YAML reads {value!r}", quoted)
+    return value
+
+
+@contextmanager
+def quotes_named(overrides: Sequence[str]) -> Iterator[None]:
+    """Name the quotes that make a text of an override's value, in an error of the block that asks for one."""
+    try:
+        yield
+    except InputError as error:
+        key, typed = error.where.rpartition(": ")[2], dict(each.partition("=")[::2] for each in overrides)
+        if not error.accepted.startswith("text") or not typed.get(key):
+            raise
+        accepted = f"{error.accepted}: {as_argument(key, typed[key])}"
+        raise InputError(error.where, error.found, accepted) from None
+
+
+def as_argument(key: str, text: str) -> str:
+    """Return how a text is typed as the value of a setting, for a shell."""
+    try:
+        same = parse_yaml(text, key) == text
+    except InputError:
+        same = False
+    value = text if same else json.dumps(text, ensure_ascii=False)
+    return f"--set {shlex.quote(f'{key}={value}')}"
 
 
 def flatten(values: Any, prefix: str = "") -> dict[str, Any]:

@@ -35,7 +35,20 @@ _REGISTRIES = {
 }
 """Where each registry of components is; it is imported only when it is listed, since that takes time."""
 
-LISTINGS = ("presets", *_REGISTRIES)
+LISTINGS = {
+    "presets": "Configurations that run by their name.",
+    "datasets": "Where ratings come from.",
+    "splits": "Which ratings are tested on.",
+    "schedules": "When devices are asked, in the course of time.",
+    "attacks": "What somebody tries to infer from a run, or to move in it.",
+    "mechanisms": "The noise of devices that report on their ratings.",
+    "completions": "What predicts all ratings from the reports.",
+    "gradients": "What devices report of a gradient.",
+    "perturbations": "Where the noise of one-bit completion goes.",
+    "binarizations": "What makes signs of ratings.",
+    "protocols": "How devices and server arrive at predictions together.",
+}
+"""What can be listed."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -63,6 +76,7 @@ def run(
     page: parameters.Page = True,
     png: parameters.Png = False,
     track: parameters.Track = None,
+    save_split: parameters.SaveSplit = None,
     quiet: parameters.Quiet = False,
 ) -> None:
     """Run CONFIG, a YAML file or the name of a preset, and keep the result in a run directory."""
@@ -77,12 +91,13 @@ def run(
             page=page,
             png=png,
             track=track or (),
+            save_split=save_split,
             progress=progress,
         )
     if not quiet:
         from simulation.console.results import print_run
 
-        print_run(result, folder, population)
+        print_run(result, folder, population, save_split)
 
 
 @app.command(cls=parameters.PlainHelp)
@@ -345,14 +360,14 @@ def diff(
 @app.command("list", cls=parameters.PlainHelp)
 def list_names(
     what: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="WHAT", help=f"One of {', '.join(LISTINGS)}.", autocompletion=lambda: list(LISTINGS)
+            metavar="[WHAT]", help=f"One of {', '.join(LISTINGS)}.", autocompletion=lambda: list(LISTINGS)
         ),
-    ],
+    ] = None,
 ) -> None:
-    """List the presets, or the components that a configuration can name."""
-    if what not in LISTINGS:
+    """List the presets, or the components that a configuration can name; without WHAT, what can be listed."""
+    if what is not None and what not in LISTINGS:
         raise InputError("list", repr(what), ", ".join(LISTINGS))
     from simulation.analysis.columns import text_column
     from simulation.console.terminal import print_table
@@ -362,7 +377,8 @@ def list_names(
         text_column("", lambda line: line[0]),
         replace(text_column("", lambda line: line[1]), wrapped=True),
     ]
-    print_table(columns, listing(what) or [("", "none")], "a wider terminal")
+    lines = list(LISTINGS.items()) if what is None else listing(what)
+    print_table(columns, lines or [("", "none")], "a wider terminal")
 
 
 @app.command(cls=parameters.PlainHelp)

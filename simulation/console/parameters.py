@@ -118,6 +118,12 @@ Track = Annotated[
     list[str] | None,
     typer.Option(metavar="csv|mlflow|tensorboard|wandb", help="Record rounds there as they come."),
 ]
+SaveSplit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER", help="Write the train and the test ratings there, for --set dataset=FOLDER."
+    ),
+]
 
 
 def results_of(overrides: list[str] | None, population_dir: str | None) -> list[str]:

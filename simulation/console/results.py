@@ -32,6 +32,7 @@ from simulation.analysis.protocol_results import (
     results_of,
 )
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, main_metric, number
+from simulation.configuration.strict_yaml import as_argument
 from simulation.console.terminal import Fitted, fitted, print_json, print_lines, print_table, print_tables
 from simulation.storage.column import Column
 from simulation.storage.columns import FIGURES, column
@@ -78,7 +79,7 @@ def _of_results(small: SmallTable, width: int | None, marked: Collection[Marked]
     return min(tables, key=lambda each: each.left_out)
 
 
-def print_run(result: RunResult, folder: Path, population: float | None) -> None:
+def print_run(result: RunResult, folder: Path, population: float | None, saved_split: str | None) -> None:
     """Print a run: whether nothing sent does better, its table, what a reader must know, and where all is."""
     summary = result.summary
     metric, base = main_metric(summary["accuracy"]), summary.get("nothing_sent")
@@ -89,6 +90,8 @@ def print_run(result: RunResult, folder: Path, population: float | None) -> None
     print_lines(f"- {note}" for note in result.record.summary.notes)
     print_projection(folder, population)
     _print_places("run", folder)
+    if saved_split is not None:
+        typer.echo(f"split: {saved_split}; runs on the same parts: {as_argument('dataset', saved_split)}")
 
 
 def comparison_answer(result: ComparisonResult) -> tuple[list[str], set[Marked]]:

@@ -206,6 +206,7 @@ _OPTIONS = {
     "population": "--population",
     "metric": "--metric",
     "track": "--track",
+    "save_split": "--save-split",
 }
 """The option for each argument of the verbs that an error may name."""
 

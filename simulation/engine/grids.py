@@ -181,7 +181,7 @@ class SupervisedGrid(WaitingGrid):
             others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
             if errors[0].code == RefusalCode.INTERNAL_FAILURE:
                 # A device that fails gives no reason, but logs it where it runs.
-                reason = f"{errors[0].reason}; run with simulation.backend=local to see why"
+                reason = f"{errors[0].reason}; run with --set simulation.backend=local to see why"
             else:
                 # In one line, without what Flower puts around an app's own words.
                 words = " ".join((errors[0].reason or f"code {errors[0].code}").split())

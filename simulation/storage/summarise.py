@@ -18,6 +18,7 @@ from dprec.components import deviations, kind_of, reference_of, sources_of, user
 from dprec.datasets import Dataset
 from dprec.protocols.base import declaring
 from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
+from dprec.splits import validation_split
 from dprec.wire import NetworkOptions, TrafficLedger, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.courses.task import Outcome, ServerOutcome
@@ -248,11 +249,14 @@ def _direction(
 def _notes(config: RunConfig, train: Ratings, test: Ratings) -> Iterator[str]:
     """Yield what a reader of the figures must know beside the guarantee and what the outcome says."""
     if config.dataset.own:
-        chosen = [f"{name} {value}" for name, value in asdict(config.split).items() if name != "kind"]
+        settings = asdict(config.split).items()
+        chosen = [f"{name} {value}" for name, value in settings if name != "kind" and value is not None]
         given = held_by_tested(train, test)
         every = train.count + test.count + (0 if given is train else given.count)
         split = " ".join([config.split.kind, *chosen])
         yield f"To test on: {test.count:,} of {every:,} ratings (split: {split})."
+        if validation_split(config.dataset, config.split) is not None:
+            yield "The validation ratings are in neither part: only dprec tune reads them."
     if isinstance(test, ColdRatings):
         yield (
             f"Accuracy is that of {int((test.counts > 0).sum()):,} users who took no part: they sent nothing "

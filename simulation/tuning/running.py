@@ -23,7 +23,7 @@ from dprec.errors import InputError, RunError, within
 from dprec.exchange import is_integer
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings
-from dprec.splits import Holdout, RandomSplit
+from dprec.splits import Holdout, RandomSplit, validation_split
 from simulation.analysis.vocabulary import Metric, metrics_in
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
@@ -82,9 +82,12 @@ _SHARE = 0.1
 def validation_parts(config: RunConfig, seed: int) -> tuple[Ratings, Ratings]:
     """Return the training ratings that trials learn from, and those that judge them.
 
-    The configuration's split is applied once more, to its training ratings; of a predefined split, a random
-    tenth of these is held back. The test ratings are left out of both.
+    A validation part that comes with the data judges. Otherwise the configuration's split is applied once
+    more, to its training ratings; of a predefined split, a random tenth of these is held back. The test
+    ratings are left out of both.
     """
+    if (given := validation_split(config.dataset, config.split)) is not None:
+        return load_ratings(config.model_copy(update={"split": given}))
     train, _ = load_ratings(config)
     again = config.split if isinstance(config.split, RandomSplit) else Holdout(test_fraction=_SHARE)
     judging = np.zeros(train.count, dtype=np.bool_)

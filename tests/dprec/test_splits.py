@@ -1,7 +1,7 @@
 """Splits: exact sizes, nothing lost, nothing twice, a function of the seed."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -200,3 +200,83 @@ def test_nothing_is_learned_from_what_came_after_what_is_tested(split: Temporal 
         return
     for user in np.flatnonzero(test.counts).tolist():
         assert learned[train.users == user].max(initial=-1) < tested[test.users == user].min()
+
+
+def timed(*times: float) -> Timed:
+    """Return a rating at each time, of items in order by users who take turns."""
+    ratings = make.ratings(*((1 + place % 2, 1 + place, 3) for place in range(len(times))))
+    by_user = np.argsort(np.arange(len(times)) % 2, kind="stable")
+    return Timed(ratings=replace(ratings, times=np.array(times, dtype=np.float64)[by_user]))
+
+
+DAY = 86_400
+NOON = 1_117_627_200
+"""2005-06-01 12:00 in UTC."""
+
+
+@pytest.mark.parametrize(
+    ("split", "learned", "tested"),
+    [
+        (Temporal(before="1970-01-03"), 2, 4),
+        (Temporal(after="1970-01-03 12:00:00"), 3, 3),
+        (Temporal(before="1970-01-02", after="1970-01-06"), 1, 1),
+        (Temporal(before="1970-01-03", after="1970-01-03"), 2, 4),
+        (Temporal(before=2.0 * DAY), 2, 4),
+        (Temporal(before=1, after=4.0 * DAY), 1, 2),
+    ],
+)
+def test_a_date_divides_the_ratings(split: Temporal, learned: int, tested: int) -> None:
+    train, test = split.split(timed(*(day * DAY for day in range(6))), 1)
+    assert np.sort(train.items).tolist() == list(range(learned))
+    assert np.sort(test.items).tolist() == list(range(6 - tested, 6))
+    assert train.times is test.times is None
+
+
+@given(st.lists(st.integers(0, 50), min_size=2, max_size=30), st.integers(0, 50), st.integers(0, 50))
+def test_numbers_divide_times_of_any_unit(times: list[int], one: int, other: int) -> None:
+    first, last = sorted((one, other))
+    split, dataset = Temporal(before=first, after=last), timed(*times)
+    stored = dataset.ratings
+    assert stored.times is not None
+    learned, tested = stored.times < first, stored.times >= last
+    if not (learned.any() and tested.any()):
+        with refused_at("split") as caught:
+            split.split(dataset, 1)
+        assert caught.value.accepted == f"times within {min(times)} to {max(times)}"
+        return
+    parts = split.split(dataset, 1)
+    for part, rows in zip(parts, (learned, tested), strict=True):
+        np.testing.assert_array_equal(cells(part), stored.cells[rows])
+
+
+def test_dates_that_leave_nothing_name_the_times_that_there_are() -> None:
+    dataset = timed(*(1000.0 * (NOON + day * DAY) for day in range(4)))
+    for split, name in ((Temporal(before="2005-06-01"), "train"), (Temporal(after="2006-01-01"), "test")):
+        with refused_at("split") as caught:
+            split.split(dataset, 1)
+        assert f"no {name} ratings" in caught.value.found
+        assert "2005-06-01 12:00:00 (1117627200000) to 2005-06-04 12:00:00" in caught.value.accepted
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"before": "2005-06-01", "test_fraction": 0.2}, "test_fraction"),
+        ({"after": 5.0, "of": "all"}, "of"),
+        ({"before": "2005-06-02", "after": "2005-06-01"}, "after"),
+        ({"before": 1.0, "after": "2005-06-01"}, "after"),
+        ({"before": "yesterday"}, "before"),
+        ({"after": ""}, "after"),
+        ({"before": True}, "before"),
+    ],
+)
+def test_dates_that_contradict_themselves_or_a_share(settings: dict[str, Any], key: str) -> None:
+    with refused_at(key):
+        Temporal(**settings)
+
+
+def test_a_share_is_for_splits_without_a_date() -> None:
+    assert Temporal() == Temporal(test_fraction=0.2, of="all")
+    dated = Temporal(before="2005-06-01")
+    assert (dated.test_fraction, dated.of) == (None, None)
+    assert replace(dated, after="2005-06-01").ends == dated.ends

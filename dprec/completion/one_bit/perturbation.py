@@ -153,7 +153,8 @@ def objective_noise(
         raise SettingError(
             "perturbation.calibration",
             "'sound', with a Gaussian link and entries that are not held within alpha",
-            "bounded: true and biases: false in the completion, or link: logistic",
+            "--set protocol.completion.bounded=true --set protocol.completion.biases=false, or "
+            "--set protocol.completion.link=logistic",
         )
     if epsilon <= jacobian:
         accepted = f"more than {jacobian:.4g}, which the Gaussian link costs at alpha = {alpha:g}"

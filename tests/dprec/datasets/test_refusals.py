@@ -186,6 +186,8 @@ SETTINGS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (DelimitedTable, {"test_path": "a"}, "path"),
     (DelimitedTable, {"path": "a", "test_path": "b"}, "path"),
     (DelimitedTable, {"path": "a", "train_path": "a", "test_path": "b"}, "path"),
+    (DelimitedTable, {"path": "a", "validation_path": "b"}, "path"),
+    (DelimitedTable, {"train_path": "a", "validation_path": "b"}, "path"),
     (DelimitedTable, {"path": "absent.csv"}, "absent.csv"),
     (DelimitedTable, {"path": "a" * 5000}, "a" * 80 + "..."),
     (DelimitedTable, {"path": "mine.csv", "low": 1, "high": 2, "step": 0.3}, "scale"),

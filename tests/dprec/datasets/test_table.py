@@ -231,3 +231,65 @@ def test_a_train_and_a_test_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(table.load().to_sparse().toarray(), [[5, 1, 0], [3, 0, 4]])
     with pytest.raises(InputError, match="csv, which comes without times"):
         table.load_timed()
+
+
+TRAIN, TEST, JUDGING = (
+    "user,item,rating\na,x,5\na,y,1\nb,x,3\n",
+    "user,item,rating\nb,z,4\n",
+    "b;w;2\na;z;3\n",
+)
+
+
+def written(folder: Path, **parts: str) -> Path:
+    """Write the parts of a folder, under their names."""
+    folder.mkdir(exist_ok=True)
+    for name, text in parts.items():
+        (folder / f"{name}.csv").write_text(text)
+    return folder
+
+
+def test_parts_are_named_or_found_in_a_folder(tmp_path: Path) -> None:
+    folder = written(tmp_path / "parts", train=TRAIN, test=TEST, validation=JUDGING)
+    paths = {f"{part}_path": str(folder / f"{part}.csv") for part in ("train", "test", "validation")}
+    for table in (DelimitedTable(path=str(folder)), DelimitedTable(**paths)):
+        assert table.fold_names() == ("given", "validation")
+        train, test = table.load_fold("given")
+        again, judging = table.load_fold("validation")
+        assert cells(train) == cells(again) == {("a", "x"), ("a", "y"), ("b", "x")}
+        assert (cells(test), cells(judging)) == ({("b", "z")}, {("b", "w"), ("a", "z")})
+        for part in (train, test, judging):
+            assert part.user_ids.tolist() == ["a", "b"]
+            assert part.item_ids.tolist() == ["w", "x", "y", "z"]
+        assert cells(table.load()) == cells(train) | cells(test) | cells(judging)
+    assert DelimitedTable(train_path="t", test_path="s").fold_names() == ("given",)
+
+
+def test_a_folder_needs_both_parts(tmp_path: Path) -> None:
+    table = DelimitedTable(path=str(written(tmp_path / "parts", train=TRAIN, validation=JUDGING)))
+    assert table.fold_names() == ()
+    with refused_at("parts"):
+        table.load()
+    written(tmp_path / "parts", test=TEST)
+    assert table.fold_names() == ("given", "validation")
+
+
+@pytest.mark.parametrize(
+    ("validation", "where"),
+    [
+        ("a,x,5\nb,w,1\n", "validation.csv, line 1"),
+        ("user,item,rating\nb,w,5\nb,z,4\n", "validation.csv, line 3"),
+        ("c,w,5\nd,w,1\n", "validation.csv"),
+    ],
+)
+def test_a_validation_part_shares_users_and_no_rating(validation: str, where: str, tmp_path: Path) -> None:
+    folder = written(tmp_path / "parts", train=TRAIN, test=TEST, validation=validation)
+    with refused_at(where):
+        DelimitedTable(path=str(folder)).load_fold("given")
+
+
+def test_a_folder_names_users_and_items_without_ratings(tmp_path: Path) -> None:
+    folder = written(tmp_path / "parts", train=TRAIN, test=TEST, unrated="user,item\nc,q\nc,r\n")
+    train, test = DelimitedTable(path=str(folder)).load_fold("given")
+    assert train.user_ids.tolist() == test.user_ids.tolist() == ["a", "b", "c"]
+    assert train.item_ids.tolist() == ["q", "r", "x", "y", "z"]
+    assert (train.count, test.count) == (3, 1)

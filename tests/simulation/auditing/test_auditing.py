@@ -287,4 +287,4 @@ def test_a_schedule_is_refused(dprec: Any) -> None:
     finished = dprec("audit", "weekly-increments", "--trials", 200)
     assert finished.code == 2
     (error,) = finished.err.splitlines()
-    assert error.startswith("dprec: schedule: 'increments'; accepted: null")
+    assert error.startswith("dprec: schedule: 'increments'; accepted: one collection: --set schedule=null")

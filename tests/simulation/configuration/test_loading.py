@@ -1,6 +1,8 @@
 """User-defined components in configurations: as ``module:Class`` and as instances."""
 
+import shlex
 from dataclasses import dataclass
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from dprec.protocols.one_shot import OneShotProtocol
 from dprec.splits import Holdout
 from simulation import RunConfig, load
 from simulation.comparison.planning import load_comparison
+from simulation.configuration.loading import checked_parts
 from simulation.configuration.strict_yaml import parse_yaml
 from tests.refusals import refused_at
 
@@ -141,3 +144,64 @@ def test_a_file_stands_for_a_data_set(tmp_path: Path) -> None:
     assert loaded.split.kind == "user-holdout"
     with pytest.raises(InputError, match=r"dataset\.kind"):
         load("ease", overrides=["dataset={path: plays.csv}"])
+
+
+@pytest.mark.parametrize(
+    ("override", "typed"),
+    [
+        ("dataset.positive=>= 5", """'dataset.positive=">= 5"'"""),
+        ("dataset.positive=> 5", """'dataset.positive="> 5"'"""),
+        ("dataset.separator=|", """'dataset.separator="|"'"""),
+        ("dataset.separator=::", """'dataset.separator="::"'"""),
+        ("dataset.path=mine #2.csv", """'dataset.path="mine #2.csv"'"""),
+        ("dataset.path=*.csv", """'dataset.path="*.csv"'"""),
+        ("dataset.path='a' or b", """'dataset.path="'"'"'a'"'"' or b"'"""),
+        ("dataset.path=2024", """'dataset.path="2024"'"""),
+        ("dataset.path=yes", """'dataset.path="yes"'"""),
+        ("dataset.path=a: b", """'dataset.path="a: b"'"""),
+    ],
+)
+def test_a_text_that_yaml_takes_for_another_is_told_with_its_quotes(override: str, typed: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load("ease", ["dataset={kind: csv}", override])
+    assert caught.value.accepted.endswith(f": --set {typed}")
+    # What is printed does what was meant.
+    loaded = load("ease", ["dataset={kind: csv, path: x}", *shlex.split(typed)])
+    key, _, text = override.partition("=")
+    assert getattr(loaded.dataset, key.removeprefix("dataset.")) == text
+
+
+@pytest.mark.parametrize(
+    ("override", "accepted"),
+    [
+        ("dataset={kind: csv, positive: >= 5}", "valid YAML, with texts such as '>= 5' in quotes"),
+        ("dataset={kind:csv}", "a space after a colon: kind: csv"),
+    ],
+)
+def test_mappings_that_yaml_cannot_read(override: str, accepted: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load("ease", [override])
+    assert caught.value.accepted == accepted
+
+
+def test_a_folder_of_parts_has_settings_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("1,1,2\n2,1,3\n")
+    (tmp_path / "test.csv").write_text("1,2,4\n")
+    (tmp_path / "dataset.yaml").write_text("{low: 1, high: 5, step: 1, kind: synthetic}")
+    config = load("blp-mf", [f"dataset={tmp_path}", "dataset.high=9"])
+    assert (config.dataset.kind, config.dataset.known_scale().high) == ("csv", 9.0)
+    assert config.split.fold == "given"
+    (tmp_path / "dataset.yaml").write_text("[low]")
+    with refused_at("dataset.yaml"):
+        load("blp-mf", parts=checked_parts({"dataset": tmp_path}, ""))
+
+
+def test_a_bare_date_of_a_file_divides_the_ratings(tmp_path: Path, tiny: dict[str, Any]) -> None:
+    tiny["split"] = {"kind": "temporal", "before": date(2005, 6, 1), "after": datetime(2005, 6, 2, 12)}
+    (tmp_path / "dated.yaml").write_text(yaml.safe_dump(tiny))
+    config = load(tmp_path / "dated.yaml")
+    assert (config.split.before, config.split.after) == ("2005-06-01", "2005-06-02 12:00:00")
+    assert load(yaml.safe_load(config.to_yaml())) == config
+    assert load(tiny, ["split.after=2005-06-02 12:00:00"]) == config
+    with refused_at("configuration: split.test_fraction"):
+        load(tiny, ["split.test_fraction=0.2"])

@@ -119,6 +119,10 @@ def test_paths_are_written_so_that_they_work_from_anywhere(
         items = {"path": path, "numbers": ["year"]}
         config = parse_config({**tiny, "dataset": {"kind": "csv", "path": "x", "items": items}})
         assert yaml.safe_load(config.to_yaml())["dataset"]["items"]["path"] == str(expected)
+        parts = dict.fromkeys(("train_path", "test_path", "validation_path"), path)
+        config = parse_config({**tiny, "dataset": {"kind": "csv", **parts}})
+        written = yaml.safe_load(config.to_yaml())["dataset"]
+        assert {written[part] for part in parts} == {str(expected)}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The command line: what it prints, and that whatever it refuses is one line."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from dprec.components import kind_of
 from dprec.mechanisms import MECHANISMS
 from dprec.protocols.registry import PROTOCOLS
 from simulation.configuration.strict_yaml import presets
+from simulation.console.command_line import LISTINGS
 from simulation.console.parameters import configurations, integer, presets_and_kinds
 from tests.simulation.conftest import Finished
 from tests.waiting import PATIENCE_SECONDS
@@ -44,6 +46,17 @@ def test_a_run_ends_with_a_table_and_its_directory(dprec: Any, config: Path, tmp
     places = [f"page: {tmp_path / 'run' / 'report.html'}", f"run directory: {tmp_path / 'run'}"]
     assert finished.out.splitlines()[-2:] == places
     assert (tmp_path / "run" / "summary.json").exists()
+
+
+def test_a_run_says_how_its_split_is_read_again(dprec: Any, config: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "a split"
+    finished = dprec("run", config, "-o", tmp_path / "run", "--no-page", "--save-split", kept)
+    said, _, argument = finished.out.splitlines()[-1].partition(": --set ")
+    assert said.startswith(f"split: {kept}")
+    again = dprec("run", config, "-o", tmp_path / "again", "--no-page", "--set", *shlex.split(argument))
+    assert (finished.code, again.code) == (0, 0)
+    one, other = (json.loads((tmp_path / name / "summary.json").read_text()) for name in ("run", "again"))
+    assert one["accuracy"] == other["accuracy"]
 
 
 def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
@@ -84,6 +97,9 @@ def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
         ("run CONFIG --set sead=1", 2, "tiny.yaml: sead: "),
         ("run CONFIG --set seed", 2, "--set: "),
         ("run CONFIG --set seed=[", 2, "--set seed, line 1: "),
+        ("run CONFIG --set dataset.positive=>=\xa05", 2, """: --set 'dataset.positive=">= 5"'"""),
+        ("run CONFIG --save-split OUT --set split={kind:\xa0cold-users}", 2, "--save-split: cold users"),
+        ("compare CONFIG --save-split OUT", 2, "'--save-split'"),
         ("run CONFIG --set protocol.privacy.epsilon=1e-300", 2, "protocol.privacy.epsilon: "),
         ("run CONFIG --set protocol.privacy.per=cell", 2, "protocol.privacy.per: "),
         ("run CONFIG --set protocol.mechanism={kind:\xa0none}", 2, "protocol.privacy: "),
@@ -146,6 +162,14 @@ def test_what_stops_a_run_from_outside_is_one_line(
 
     monkeypatch.setattr(simulation, "run", stopped)
     assert words in one_line(dprec("run", config, "-o", "/nowhere"), code)
+
+
+def test_a_list_of_nothing_in_particular_says_what_can_be_listed(dprec: Any) -> None:
+    finished = dprec("list")
+    assert (finished.code, finished.err) == (0, "")
+    lines = finished.out.splitlines()
+    assert [line.split()[0] for line in lines] == list(LISTINGS)
+    assert all(len(line.split()) > 2 for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
+from dprec.datasets import Synthetic
 from dprec.errors import InputError
+from dprec.splits import KFold
 from simulation import load, run, tune
 from simulation.execution import load_ratings
 from simulation.tuning import running
@@ -65,6 +68,32 @@ def test_validation_ratings_are_a_part_of_the_training_ratings(quick: dict[str, 
     assert not cells[1] & cells[2]
     assert judging.count == round(0.2 * train.count)
     assert validation_parts(config, 4)[1].items.tolist() != judging.items.tolist()
+
+
+def test_a_validation_part_that_is_given_judges(tmp_path: Path, quick: dict[str, Any]) -> None:
+    parts = KFold(folds=4).split(Synthetic(users=40, items=30, ratings=400), 1)
+    (train, test), folder = parts, tmp_path / "parts"
+    folder.mkdir()
+    judging = np.arange(train.count) % 5 == 0
+    for name, part in (
+        ("train", train.select(~judging)),
+        ("test", test),
+        ("validation", train.select(judging)),
+    ):
+        part.to_csv(folder / f"{name}.csv")
+    config = load(quick, [f"dataset={folder}"])
+    fit, judged = validation_parts(config, 3)
+    learned, tested = load_ratings(config)
+    np.testing.assert_array_equal(fit.cells, learned.cells)
+    assert (judged.count, tested.count, learned.count) == (60, 100, 240)
+    assert not np.isin(judged.cells, [*learned.cells, *tested.cells]).any()
+    summary = run(config, page=False).summary
+    assert summary["dataset"]["test_ratings"] == 100
+    assert any("validation ratings are in neither part" in note for note in summary["privacy"]["notes"])
+    # What another split divides are all ratings, so that no part of them is set aside.
+    again = load(quick, [f"dataset={folder}", "split={kind: holdout}"])
+    assert sum(part.count for part in load_ratings(again)) == 400
+    assert validation_parts(again, 3)[1].count == 64
 
 
 def test_every_configuration_gets_as_many_trials_and_the_best_can_be_run(

@@ -226,7 +226,7 @@ def test_delta_is_the_papers_bound_or_the_maximum_below_it() -> None:
 def test_without_a_bound_on_the_entries_nothing_is_proved() -> None:
     link = Link(1.0)
     assert math.isinf(objective_noise(link, 1.0, 2.0, "published", bounded=False).per_rating)
-    with pytest.raises(InputError, match="bounded: true and biases: false"):
+    with pytest.raises(InputError, match="bounded=true --set protocol"):
         objective_noise(link, 1.0, 2.0, "sound", bounded=False)
     with pytest.raises(InputError, match="leaves no step of 1 rounded numbers; accepted: a larger epsilon"):
         objective_noise(Link(), 1.0, 1e-10, "published", bounded=False)

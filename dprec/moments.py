@@ -1,0 +1,48 @@
+"""Times as they are configured, beside those of ratings: numbers in whatever unit the data have, or dates."""
+
+import numpy as np
+
+from dprec.arrays import Floats
+from dprec.datasets.held import times_of
+from dprec.errors import InputError, SettingError
+
+Moment = float | str
+"""A number in the unit of the data's times; or a date such as 2005-09-06 or 2005-09-06 17:30:00, in UTC."""
+
+_UNITS = ((1.0, 1e11), (1e3, 1e14), (1e6, 1e17), (1e9, np.inf))
+"""Units of a second, and the times that they are too few for: 1e11 is in 1973 as milliseconds, and in 5138 as
+seconds.
+"""
+
+
+def seconds_of(moment: Moment) -> float:
+    """Return a date as seconds since 1970, and a number as it is; raises SettingError for any other text."""
+    if isinstance(moment, float):
+        return moment
+    try:
+        if moment[:1].isdigit():  # NumPy takes "now" for a date, too
+            return float(times_of(np.array([moment]), "")[0])
+    except InputError:
+        pass
+    accepted = "a date such as 2005-09-06 or 2005-09-06 17:30:00, or a number as the data have"
+    raise SettingError("", repr(moment), accepted)
+
+
+def in_unit_of(times: Floats, moment: Moment) -> float:
+    """Return a time in the unit of others: the one in which most of these are dates of this age."""
+    return moment if isinstance(moment, float) else seconds_of(moment) * _unit_of(times)
+
+
+def reach_of(times: Floats, moment: Moment) -> str:
+    """Return from when to when times are, as dates too where the moment is one."""
+    ends = np.array([times.min(), times.max()])
+    shown = [np.format_float_positional(end, trim="-") for end in ends]
+    if isinstance(moment, str):
+        dates = (ends / _unit_of(times)).astype("datetime64[s]").tolist()
+        shown = [f"{date} ({number})" for date, number in zip(dates, shown, strict=True)]
+    return " to ".join(shown)
+
+
+def _unit_of(times: Floats) -> float:
+    middle = abs(float(np.median(times)))
+    return next(unit for unit, too_few in _UNITS if middle < too_few)
