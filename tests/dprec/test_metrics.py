@@ -219,10 +219,10 @@ def test_graded_gains_agree_with_trec_eval() -> None:
 def test_graded_gains_are_levels_by_their_definition() -> None:
     test = make.ratings((0, 0, 2.0), (0, 1, 5.0), (0, 3, 1.0), items=5)
     lists, user = np.array([[2, 0, 1, -1]]), np.array([0])
-    best = 5 + 2 / np.log2(3) + 1 / 2
-    assert graded_ndcg(lists, user, test, [1, 3, 9]) == pytest.approx(
-        {1: 0.0, 3: (2 / np.log2(3) + 5 / 2) / best, 9: (2 / np.log2(3) + 5 / 2) / best}
-    )
+    second = 2 / np.log2(3)
+    whole = (second + 5 / 2) / (5 + second + 1 / 2)
+    found = graded_ndcg(lists, user, test, [1, 2, 3, 9])
+    assert found == pytest.approx({1: 0.0, 2: second / (5 + second), 3: whole, 9: whole})
     assert graded_ndcg(np.empty((0, 4), dtype=int), user[:0], test.select(test.items < 0), [3]) == {3: None}
 
 
