@@ -36,7 +36,7 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 
-bibtex_bibfiles = ["references.bib"]
+bibtex_bibfiles = ["../dprec/references.bib"]
 bibtex_default_style = "keys"
 
 autodoc_member_order = "bysource"

@@ -9,7 +9,9 @@ from typing import Any
 
 from dprec.errors import InputError, RunError, SettingError
 
-_OF_THE_SIMULATION = ("RunConfig", "attack", "audit", "compare", "diff", "load", "ls", "plot", "run", "tune")
+_OF_THE_SIMULATION = (
+    *("RunConfig", "attack", "audit", "compare", "diff", "export", "load", "ls", "plot", "run", "tune"),
+)
 """What `simulation` exports; their types are in `__init__.pyi`."""
 
 __all__ = ["InputError", "RunError", "SettingError", "__version__", *_OF_THE_SIMULATION]  # noqa: PLE0604

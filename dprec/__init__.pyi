@@ -6,6 +6,7 @@ from simulation import attack as attack
 from simulation import audit as audit
 from simulation import compare as compare
 from simulation import diff as diff
+from simulation import export as export
 from simulation import load as load
 from simulation import ls as ls
 from simulation import plot as plot

@@ -248,13 +248,64 @@ def ranking_figures(
     return figures
 
 
+def graded_ndcg(
+    lists: AnyInts, users: AnyInts, test: Ratings, cutoffs: Sequence[int]
+) -> dict[int, float | None]:
+    """Return the mean over users of the NDCG with graded gains at every cutoff, from 0 to 1.
+
+    A test item at rank r gains the level of its rating, 1 for the lowest of the scale, over log2(1 + r); any
+    other item gains nothing. A user's sum over the first items is divided by what the user's test items reach
+    in the order of their levels, as many of them as the cutoff has places (Järvelin and Kekäläinen
+    [jarvelin2002], section 2.2, with linear gains and the logarithm's argument moved by one): ``ndcg_cut`` of
+    trec_eval with levels as relevance.
+
+    Parameters
+    ----------
+    lists : ndarray of int, shape (users, length)
+        Recommended items, the best first; negative after the last one of a short list.
+    users : ndarray of int, shape (users,)
+        Whose lists they are: those with a test rating, ascending.
+    cutoffs : sequence of int
+        At least 1 each.
+
+    Returns
+    -------
+    dict
+        None where there is no user.
+    """
+    if not users.size:
+        return dict.fromkeys(cutoffs)
+    gains, (listed, places, rated) = np.zeros(lists.shape), _find_listed(lists, users, test)
+    gains[listed] = np.where(rated, test.levels[places], 0)
+    discounts = np.log2(np.arange(2, 2 + max(lists.shape[1], test.counts.max())))
+    # Users are contiguous in the ratings, so that sorting keeps each user's stretch in place.
+    ordered, ranks = np.lexsort((-test.levels.astype(np.int64), test.users)), places_of(test.counts)
+    best = test.levels[ordered] / discounts[ranks]
+    figures: dict[int, float | None] = {}
+    for cutoff in cutoffs:
+        length = min(cutoff, lists.shape[1])
+        reached = gains[:, :length] @ (1 / discounts[:length])
+        ideal = np.bincount(test.users, weights=np.where(ranks < cutoff, best, 0), minlength=test.n_users)
+        figures[cutoff] = float(np.mean(reached / ideal[users]))
+    return figures
+
+
 def _listed_cells(lists: AnyInts, users: AnyInts, ratings: Ratings) -> Bools:
     """Return which places of users' lists hold an item that the user has a rating for, shape of the lists."""
+    listed, _, rated = _find_listed(lists, users, ratings)
+    cells = np.zeros(listed.shape, dtype=np.bool_)
+    cells[listed] = rated
+    return cells
+
+
+def _find_listed(lists: AnyInts, users: AnyInts, ratings: Ratings) -> tuple[Bools, Ints, Bools]:
+    """Return which places of users' lists hold an item, its place in the ratings, and whether it is rated.
+
+    The last two have an entry for each item that is listed; the place of one that is not rated is any.
+    """
     listed = lists >= 0
-    _, present = find(ratings.cells, (users.astype(np.int64)[:, None] * ratings.n_items + lists)[listed])
-    rated = np.zeros(listed.shape, dtype=np.bool_)
-    rated[listed] = present
-    return rated
+    cells = (users.astype(np.int64)[:, None] * ratings.n_items + lists)[listed]
+    return listed, *find(ratings.cells, cells)
 
 
 @dataclass(frozen=True)
@@ -304,7 +355,7 @@ def ranking_accuracy(
     Equal predictions rank in the order of the items. Precision averages over the users with a test
     rating, recall over those with a relevant one (Neera et al. [neera2023], section 5.2, Table 3).
     """
-    relevant = _relevant(test, train, relevant_from)
+    relevant = is_relevant(test, train, relevant_from)
     # Users are contiguous in the ratings, so the ranking keeps each user's stretch in place.
     ranking = np.lexsort((test.items, -predictions, test.users))
     ranks = places_of(test.counts)
@@ -340,10 +391,11 @@ def recommendation_accuracy(
 
 def relevant_ratings(test: Ratings, train: Ratings, relevant_from: float | None = None) -> Ratings:
     """Return the test ratings that make an item relevant; the arguments are those of `ranking_accuracy`."""
-    return test.select(_relevant(test, train, relevant_from))
+    return test.select(is_relevant(test, train, relevant_from))
 
 
-def _relevant(test: Ratings, train: Ratings, relevant_from: float | None) -> Bools:
+def is_relevant(test: Ratings, train: Ratings, relevant_from: float | None = None) -> Bools:
+    """Return which test ratings make an item relevant, shape (test ratings,); see `ranking_accuracy`."""
     if test.scale.implicit:
         return np.ones(test.count, dtype=np.bool_)
     if relevant_from is not None:

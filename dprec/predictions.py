@@ -164,13 +164,42 @@ def best_items(
     predict_rows: PredictRows | None = None,
     progress: Progress = silent,
 ) -> Ints:
-    """Return each user's best candidates, the best first, shape (users, min(n, items)).
+    """Return each user's best candidates, shape (users, min(n, items)); see `scored_lists`."""
+    return scored_lists(
+        predict, candidates, users, n, n_items, predict_rows=predict_rows, progress=progress
+    ).items
 
-    Equal predictions are in the order of `words_of_ties`. `NO_ITEM` is after the last item of a short list.
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """The best items of users."""
+
+    users: AnyInts
+    """Shape (users,)."""
+    items: Ints
+    """The best first, `NO_ITEM` after the last of a short list; shape (users, length)."""
+    scores: Floats
+    """What they are ordered by; shape (users, length)."""
+
+
+def scored_lists(
+    predict: Predict,
+    candidates: Candidates,
+    users: AnyInts,
+    n: int,
+    n_items: int,
+    *,
+    predict_rows: PredictRows | None = None,
+    progress: Progress = silent,
+) -> Lists:
+    """Return lists of each user's best candidates, of min(n, items) at most.
+
+    Equal predictions are in the order of `words_of_ties`.
     Memory does not grow with the number of users, and with the number of items only by a row per user.
     ``predict_rows`` predicts all items of users at once, where that costs less than cell by cell.
     """
     lists = np.empty((users.size, min(n, n_items)), dtype=np.int64)
+    predicted = np.empty(lists.shape)
     step = max(1, _CELLS // max(1, n_items))
     for start in range(0, users.size, step):
         asked = users[start : start + step].astype(np.int64)
@@ -185,8 +214,9 @@ def best_items(
         best = _largest(scores, lists.shape[1])
         listed = np.take_along_axis(wanted, best, axis=1)
         lists[start : start + step] = np.where(listed, best, NO_ITEM)
+        predicted[start : start + step] = np.take_along_axis(scores, best, axis=1)
         progress("ranking", start + asked.size, users.size)
-    return lists
+    return Lists(users, lists, predicted)
 
 
 def words_of_ties(n_items: int) -> Uint64s:

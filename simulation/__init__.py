@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulation.verbs import attack, audit, compare, diff, ls, plot, run, tune
+from simulation.verbs import attack, audit, compare, diff, export, ls, plot, run, tune
 
 if TYPE_CHECKING:
     from simulation.configuration.loading import load
     from simulation.configuration.models import RunConfig
 
-__all__ = ["RunConfig", "attack", "audit", "compare", "diff", "load", "ls", "plot", "run", "tune"]
+__all__ = ["RunConfig", "attack", "audit", "compare", "diff", "export", "load", "ls", "plot", "run", "tune"]
 
 
 def __dir__() -> list[str]:

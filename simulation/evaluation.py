@@ -17,7 +17,7 @@ from dprec.catalogue import Catalogue, UsersTable
 from dprec.crossdomain import CrossDomainRatings
 from dprec.errors import InputError, SettingError, within
 from dprec.groups import MEANS, SUMS, Grouping, error_sums, group_figures
-from dprec.predictions import Candidates, Predict, PredictRows, Sampled, Unrated, best_items, recommended
+from dprec.predictions import Lists, Predict, PredictRows, Sampled, Unrated, best_items, scored_lists
 from dprec.progress import Progress, silent
 from dprec.protocols.baselines import NothingSentProtocol
 from dprec.ratings import ColdRatings, Ratings, held_by_tested
@@ -48,6 +48,12 @@ class Judged:
     """The accuracy under the names that the run directory uses."""
     nothing_sent: float | None
     """The main metric of devices that predict alone; none of lists."""
+    lists: Lists | None = None
+    """As long as the longest that anything asks for; None where nothing does."""
+    relevant: NDArray[np.float64] | None = None
+    """Whether each test rating makes its item relevant, NaN if no list is judged by it; None unless lists are
+    asked for; shape (test ratings,).
+    """
 
     def noted(self, notes: tuple[str, ...]) -> Judged:
         """Return the same with further notes on the guarantee."""
@@ -131,29 +137,29 @@ class Evaluator:
     def accuracy(
         self,
         predictions: NDArray[np.float64],
-        predict: Predict,
         hidden: Predict | None = None,
         scores: Predict | None = None,
+        lists: Lists | None = None,
     ) -> dict[str, float | None]:
         """Return the accuracy of predictions under the names that the run directory uses.
 
         ``predictions``, shape (test ratings,): for signs, the accuracy is the share predicted correctly; a
         prediction of 0 counts as +1.
-        ``predict``: what made them, and predicts other items if these are ranked too.
         ``hidden``: from arrays of users and items to the learned entries of the hidden matrix.
-        ``scores``: what lists are ranked by, if not by predictions.
+        ``scores``: what test items are ranked by, if not by predictions.
+        ``lists``: of all unrated items, if these are ranked instead.
         """
         held, test, options, truth = self.held, self.test, self.options, self.truth
         if is_binary(test.scale):
             known = None if hidden is None or truth is None else relative_error(hidden, truth)
             return {"sign_accuracy": metrics.sign_accuracy(predictions, test.values), "relative_error": known}
-        if options.candidates == "test":
+        if lists is None:
             ranked = predictions if scores is None else scores(test.users, test.items)
             ranking = metrics.ranking_accuracy(ranked, test, held, options.top_k, options.relevant_from)
         else:
-            tested = np.flatnonzero(test.counts)
-            lists = recommended(scores or predict, held, tested, options.top_k, self._targets)
-            ranking = metrics.recommendation_accuracy(lists, tested, test, held, options.relevant_from)
+            ranking = metrics.recommendation_accuracy(
+                lists.items[:, : options.top_k], lists.users, test, held, options.relevant_from
+            )
         return {
             "rmse": metrics.root_mean_squared_error(predictions, test.values),
             "mae": metrics.mean_absolute_error(predictions, test.values),
@@ -175,35 +181,74 @@ class Evaluator:
         hidden: Predict | None = None,
         progress: Progress = silent,
         scores: Predict | None = None,
+        lists: Lists | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, dict[str, float | None]]:
         """Return predictions of the test ratings, their ranks if lists are judged, and their accuracy.
 
         Lists of implicit data are judged over the whole catalogue; see `dprec.metrics.accuracy_of_lists`.
         ``hidden``, ``scores``: see `accuracy`.
+        ``lists``: by the same predictions, of the length that is judged at least, if there are any already.
         """
-        predictions = self.predictions(predict)
+        predictions, length = self.predictions(predict), self._main_length
+        if length and lists is None:
+            ranked = (predict, predict_rows) if scores is None else (scores, None)
+            lists = self.lists(*ranked, progress, length=length)
         if not self.test.scale.implicit:
-            return predictions, None, self.accuracy(predictions, predict, hidden, scores)
-        lists = self.lists(predict, predict_rows, progress)
-        users = np.flatnonzero(self.test.counts)
-        figures = metrics.accuracy_of_lists(lists, users, self.test, self.train)
-        return predictions, lists.ranks(users, self.test), {"rmse": None, "mae": None, **figures}
+            return predictions, None, self.accuracy(predictions, hidden, scores, lists if length else None)
+        assert lists is not None
+        hits = self._hits(lists, length)
+        figures = metrics.accuracy_of_lists(hits, lists.users, self.test, self.train)
+        return predictions, hits.ranks(lists.users, self.test), {"rmse": None, "mae": None, **figures}
 
     def lists(
-        self, predict: Predict, predict_rows: PredictRows | None = None, progress: Progress = silent
-    ) -> metrics.RankedHits:
-        """Return the lists of everybody with a test item, of all items that are not among the train items."""
-        users = np.flatnonzero(self.test.counts)
-        lists = best_items(
+        self,
+        predict: Predict,
+        predict_rows: PredictRows | None = None,
+        progress: Progress = silent,
+        *,
+        length: int,
+    ) -> Lists:
+        """Return the lists of everybody with a test rating, of all items that are not among the train items.
+
+        Predictions are ranked as they are, not clipped to the scale: clipping would only make ties.
+        """
+        return scored_lists(
             predict,
             Unrated(self.held, self._targets),
-            users,
-            metrics.LONGEST_LIST,
+            np.flatnonzero(self.test.counts),
+            length,
             self.train.n_items,
             predict_rows=predict_rows,
             progress=progress,
         )
-        return metrics.RankedHits.of(lists, users, self.test)
+
+    def longest_lists(
+        self, predict: Predict, predict_rows: PredictRows | None = None, progress: Progress = silent
+    ) -> Lists | None:
+        """Return lists that are as long as the longest that is judged or asked for; None where none is."""
+        options, ranking = self.options, self._ranking_options
+        lengths = [self._main_length, options.lists or 0, _LISTED if options.groups else 0]
+        if ranking is not None and ranking.negatives is None:
+            lengths += ranking.cutoffs
+        return self.lists(predict, predict_rows, progress, length=max(lengths)) if any(lengths) else None
+
+    @property
+    def _main_length(self) -> int:
+        """Length of the lists that the figures of every evaluation are of; 0 where no catalogue is ranked."""
+        if self.test.scale.implicit:
+            return metrics.LONGEST_LIST
+        ranked = self.options.candidates == "unrated" and not is_binary(self.test.scale)
+        return self.options.top_k if ranked else 0
+
+    def _hits(self, lists: Lists, length: int) -> metrics.RankedHits:
+        """Return where test items are in the first places of lists."""
+        return metrics.RankedHits.of(lists.items[:, :length], lists.users, self.test)
+
+    @cached_property
+    def relevant(self) -> NDArray[np.bool_]:
+        """Which test ratings make an item relevant, shape (test ratings,)."""
+        bound = 0.0 if is_binary(self.held.scale) else self.options.relevant_from
+        return metrics.is_relevant(self.test, self.held, bound)
 
     def nothing_sent(self) -> float | None:
         """Return the main metric of devices that predict alone, as the preset nothing-sent; none of lists."""
@@ -237,25 +282,28 @@ class Evaluator:
         return groupings
 
     def users_of_groups(
-        self, outcome: Outcome, predictions: NDArray[np.float64], charged: Mapping[str, NDArray[Any]]
+        self, predictions: NDArray[np.float64], lists: Lists | None, charged: Mapping[str, NDArray[Any]]
     ) -> GroupedUsers | None:
         """Return what happens to each user with test ratings; None where no groups are asked for.
 
         ``predictions``: of the test ratings.
+        ``lists``: those of `longest_lists`.
         ``charged``: columns by user of the train ratings: message bytes and losses.
         """
         if not self.options.groups:
             return None
+        assert lists is not None
         test, users = self.test, np.flatnonzero(self.test.counts)
         cold = isinstance(test, ColdRatings)
         of_train = {name: np.full(test.n_users, np.nan) if cold else own for name, own in charged.items()}
-        lists = self.lists(*outcome.ranking)
+        first = lists.items[:, :_LISTED]
         popularity = np.bincount(self.train.items, minlength=self.train.n_items) / self.train.n_users
-        of_lists, own = metrics.popularities(lists.lists[:, :_LISTED], users, self.held, popularity)
+        of_lists, own = metrics.popularities(first, users, self.held, popularity)
         columns = {name: np.full(users.size, np.nan) for name in (*SUMS, *MEANS)}
         if test.scale.implicit:
             columns["test_ratings"] = test.counts[users].astype(np.float64)
-            judged = {name: of(lists) for name, of in metrics.METRICS_OF_LISTS.items() if name in MEANS}
+            hits = self._hits(lists, self._main_length)
+            judged = {name: of(hits) for name, of in metrics.METRICS_OF_LISTS.items() if name in MEANS}
         else:
             judged = error_sums(test.users, test.values, predictions, self.alone)
         losses = {name: own[users].astype(np.float64) for name, own in of_train.items()}
@@ -266,7 +314,7 @@ class Evaluator:
         figures: dict[str, list[dict[str, Any]]] = {name: [] for name in groupings}
         for name, each in groupings.items():
             for group, members in each.masks():
-                listed = lists.lists[members, :_LISTED]
+                listed = first[members]
                 covered = np.unique(listed[listed >= 0]).size / self.train.n_items
                 figures[name].append({"group": group, **group_figures(columns, members), "coverage": covered})
         return GroupedUsers(columns, groupings, figures)
@@ -287,43 +335,45 @@ class Evaluator:
                 measured.setdefault(key, {})[metrics.name_of(reference)] = value
         return measured
 
-    def ranking(
-        self, predict: Predict, predict_rows: PredictRows | None, progress: Progress = silent
-    ) -> dict[str, Any]:
+    def ranking(self, predict: Predict, lists: Lists | None, progress: Progress = silent) -> dict[str, Any]:
         """Return the figures of lists from the catalogue by their keys in summary.json; none if not asked.
 
-        Every user with a relevant test rating counts, whatever the cutoff.
+        Every user with a relevant test rating counts, whatever the cutoff; where gains are graded, every user
+        with a test rating.
 
-        ``predict``, ``predict_rows``: predictions are ranked as they are, not clipped to the scale: clipping
-        would only make ties.
+        ``lists``: those of `longest_lists`.
         """
-        options, length, held = self.options.ranking, self.options.top_k, self.held
-        if self.train.scale.implicit and length != EvaluationOptions.top_k:
-            # Lists of another length than the main ones are ranked as well.
-            asked = () if options is None else options.cutoffs
-            options = replace(options or RankingOptions(), cutoffs=tuple(dict.fromkeys((*asked, length))))
+        options, test, n_items = self._ranking_options, self.test, self.train.n_items
         if options is None:
             return {}
-        binary = is_binary(held.scale)
-        relevant = metrics.relevant_ratings(self.test, held, 0.0 if binary else self.options.relevant_from)
-        users = np.flatnonzero(relevant.counts)
-        unrated = Unrated(held, self._targets)
-        candidates: Candidates = unrated
+        relevant, unrated = test.select(self.relevant), Unrated(self.held, self._targets)
+        users, length = np.flatnonzero(relevant.counts), max(options.cutoffs)
+        graded: dict[str, Any] = {}
         if options.negatives is not None:
-            candidates = Sampled(unrated, self.test, relevant, options.negatives, options.seed)
-            predict_rows = None
-        length, n_items = max(options.cutoffs), held.n_items
-        lists = best_items(
-            predict, candidates, users, length, n_items, predict_rows=predict_rows, progress=progress
-        )
+            sampled = Sampled(unrated, test, relevant, options.negatives, options.seed)
+            items = best_items(predict, sampled, users, length, n_items, progress=progress)
+        else:
+            assert lists is not None
+            items = lists.items[relevant.counts[lists.users] > 0, :length]
+            if not test.scale.implicit and not is_binary(test.scale):
+                figures = metrics.graded_ndcg(lists.items, lists.users, test, options.cutoffs)
+                graded = {"graded_ndcg_at": figures}
         n_candidates = n_items if unrated.allowed is None else np.count_nonzero(unrated.allowed)
-        figures = metrics.ranking_figures(
-            metrics.RankedHits.of(lists, users, relevant), options.cutoffs, int(n_candidates)
-        )
-        measured: dict[str, Any] = {"users": users.size, **{f"{name}_at": at for name, at in figures.items()}}
+        hits = metrics.RankedHits.of(items, users, relevant)
+        binary = metrics.ranking_figures(hits, options.cutoffs, int(n_candidates))
+        measured = {"users": users.size, **{f"{name}_at": at for name, at in binary.items()}, **graded}
         if options.negatives is None:
             return {"ranking": measured}
         return {"sampled_ranking": {**measured, "negatives": options.negatives, "seed": options.seed}}
+
+    @property
+    def _ranking_options(self) -> RankingOptions | None:
+        """How lists are judged beside the main figures, as those of implicit data of another length are."""
+        options, length = self.options.ranking, self.options.top_k
+        if not self.train.scale.implicit or length == EvaluationOptions.top_k:
+            return options
+        asked = () if options is None else options.cutoffs
+        return replace(options or RankingOptions(), cutoffs=tuple(dict.fromkeys((*asked, length))))
 
     def _candidates(self) -> NDArray[np.int64]:
         """Return how many items are ranked for each of the tested users."""

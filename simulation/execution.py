@@ -42,6 +42,7 @@ from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import (
     RunRecord,
     charged,
+    list_columns,
     messages_of,
     prediction_columns,
     shown_names,
@@ -221,7 +222,7 @@ def run_in(
         judged = _judged(installer, evaluator, keys, directory).noted(configured.protocol.reasons(public))
         outcome, composed = judged.outcome, judged.outcome.accountant.get_epsilon(config.protocol.delta)
         traffic = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
-        grouped = evaluator.users_of_groups(outcome, judged.predictions, charged(traffic))
+        grouped = evaluator.users_of_groups(judged.predictions, judged.lists, charged(traffic))
         attacks, game = config.attacks, Laboratory(installer, keys, evaluator, side.users, judged)
         reached = {"attacks": perform(attacks, game, progress)} if attacks else {}
     seconds = session.startup_seconds, time.perf_counter() - began
@@ -233,13 +234,14 @@ def run_in(
     return RunRecord(
         config=configured.written_values(),
         summary=summary.model_copy(update=reached | {"protocol": configured.protocol.kind}),
-        predictions=prediction_columns(test, judged.predictions, judged.ranks),
+        predictions=prediction_columns(test, judged.predictions, judged.ranks, judged.relevant),
         traffic=traffic,
         rounds=outcome.rounds,
         channel=outcome.channel,
         privacy=outcome.accountant,
         messages=messages_of(config.protocol, train, outcome, config.seed, config.dataset.kind),
         users=None if grouped is None else user_columns(test, grouped.groupings, grouped.columns),
+        lists=list_columns(test, judged.lists, config.evaluation.lists),
     )
 
 
@@ -314,13 +316,16 @@ def _judged(
             checkpoints=None if directory is None else directory.checkpoints(config, train, evaluator.test),
         )
         outcome = run_protocol(installer.session, protocol, task)
+        lists = evaluator.longest_lists(*outcome.ranking, installer.progress)
         predictions, ranks, measured = evaluator.judged(
-            outcome.predict, outcome.predict_rows, outcome.hidden, installer.progress, outcome.scores
+            outcome.predict, hidden=outcome.hidden, scores=outcome.scores, lists=lists
         )
         last = [replace(record, accuracy=measured) for record in outcome.rounds[-1:]]
         outcome = replace(outcome, rounds=(*outcome.rounds[:-1], *last))
-        ranking = evaluator.ranking(*outcome.ranking, installer.progress)
-        judged = Judged(outcome, predictions, ranks, measured | ranking, evaluator.nothing_sent())
+        ranking = evaluator.ranking(outcome.ranking[0], lists, installer.progress)
+        relevant = None if config.evaluation.lists is None else evaluator.relevant.astype(np.float64)
+        alone = evaluator.nothing_sent()
+        judged = Judged(outcome, predictions, ranks, measured | ranking, alone, lists, relevant)
     with within("evaluation"):
         own = evaluator.own(judged.predictions)
     return replace(judged, measured={**judged.measured, **own})

@@ -41,6 +41,11 @@ class RunResult:
         return self.record.predictions
 
     @property
+    def lists(self) -> Columns | None:
+        """The columns of lists.csv.gz; None unless `evaluation.lists` asks for them."""
+        return self.record.lists
+
+    @property
     def traffic(self) -> Columns:
         """The columns of traffic.csv; a number that does not apply is NaN or infinite."""
         return self.record.traffic
@@ -62,13 +67,15 @@ class RunResult:
         """What was released about users and what they lost, round by round."""
         return self.record.privacy
 
-    def to_pandas(self, table: Literal["predictions", "traffic", "rounds"] = "predictions") -> pd.DataFrame:
+    def to_pandas(
+        self, table: Literal["predictions", "lists", "traffic", "rounds"] = "predictions"
+    ) -> pd.DataFrame:
         """Return a table of the run as a data frame.
 
         Parameters
         ----------
-        table : {"predictions", "traffic", "rounds"}
-            A line per test rating, per user or per round.
+        table : {"predictions", "lists", "traffic", "rounds"}
+            A line per test rating, per item of a list, per user or per round.
 
         Raises
         ------
@@ -81,9 +88,11 @@ class RunResult:
             "predictions": self.predictions,
             "traffic": self.traffic,
             "rounds": [flatten(line) for line in self.rounds],
+            **({} if self.lists is None else {"lists": self.lists}),
         }
         if table not in tables:
-            raise InputError("table", repr(table), ", ".join(tables))
+            without = "" if self.lists is not None else "; lists with evaluation.lists"
+            raise InputError("table", repr(table), ", ".join(tables) + without)
         return data_frame(tables[table], "the result's predictions, traffic and rounds")
 
     def __repr__(self) -> str:

@@ -25,7 +25,7 @@ from dprec.attacks import Transcript, recovered
 from dprec.components import as_values
 from dprec.datasets import selected
 from dprec.errors import SettingError, within
-from dprec.predictions import Predict, PredictRows
+from dprec.predictions import Lists, Predict, PredictRows
 from dprec.progress import silent
 from dprec.protocols.base import Protocol, Public
 from dprec.protocols.one_shot import Learned, OneShotProtocol, notes_on_catalogue
@@ -350,6 +350,8 @@ class _Weeks:
         ratings = self.whole.train
         self.predictions = np.full(ratings.count, np.nan)
         self.ranks = np.full(ratings.count, np.nan)
+        self.relevant = np.full(ratings.count, np.nan)
+        self.lists: Lists | None = None
         self.measured: list[tuple[int, dict[str, float | None]]] = []
 
     def judged(self) -> Judged:
@@ -383,7 +385,9 @@ class _Weeks:
         mask = periods.all_judged
         ranks = self.ranks[mask] if periods.ratings.scale.implicit else None
         alone = _root(self.squares.get("nothing_sent", []))
-        return Judged(outcome, self.predictions[mask], ranks, self._together(), alone)
+        relevant = None if self.lists is None else self.relevant[mask]
+        predictions, measured = self.predictions[mask], self._together()
+        return Judged(outcome, predictions, ranks, measured, alone, self.lists, relevant)
 
     def _present(self, period: int) -> dict[str, float | None]:
         """Judge what is predicted of the ratings that users present make in the next period."""
@@ -395,7 +399,11 @@ class _Weeks:
         evaluator = self._evaluator(held, ratings.select(mask))
         predictors = self.collections.predicting(evaluator.train)
         assert predictors is not None, "nobody predicts for users present"
-        predictions, ranks, measured = evaluator.judged(*predictors)
+        last = period + 1 == periods.number[periods.all_judged].max()
+        if last and evaluator.options.lists is not None:
+            self.lists = evaluator.longest_lists(*predictors)
+            self.relevant[mask] = evaluator.relevant
+        predictions, ranks, measured = evaluator.judged(*predictors, lists=self.lists)
         self.predictions[mask] = predictions
         if ranks is not None:
             self.ranks[mask] = ranks

@@ -1,4 +1,4 @@
-"""The verbs as Python functions: run, compare, attack, ls, diff, tune, audit, plot.
+"""The verbs as Python functions: run, compare, attack, ls, diff, export, tune, audit, plot.
 
 Each imports what it needs when it is called, so that starting is cheap.
 """
@@ -322,6 +322,36 @@ def diff(first: str | Path, second: str | Path) -> Difference:
     from simulation.comparison.differences import differences
 
     return differences(Path(first), Path(second))
+
+
+def export(directory: str | Path, format: str, output: str | Path | None = None) -> list[Path]:
+    """Write a run or a comparison as other programs read it.
+
+    Parameters
+    ----------
+    directory : str or Path
+        Of a finished run, or of a comparison.
+    format : {"trec", "csv", "parquet", "latex", "bibtex"}
+        Of a run: its lists and test ratings as trec_eval and ranx read them (with `evaluation.lists`), all
+        tables as CSV or Parquet, or the papers of its parts. Of a comparison: its table as CSV or Parquet,
+        the main figures in LaTeX, or the papers of all that is compared.
+    output : str or Path, optional
+        The folder to write to; by default `export` in the directory.
+
+    Returns
+    -------
+    list of Path
+        The files that were written.
+
+    Raises
+    ------
+    InputError
+        When the directory holds no such result, or not what the format needs; when a file is damaged, is
+        there already, or cannot be written.
+    """
+    from simulation.exporting.exporting import export as export_result
+
+    return export_result(Path(directory), format, None if output is None else Path(output))
 
 
 def tune(

@@ -31,6 +31,7 @@ __all__ = [
     "one_of_classes",
     "option",
     "packed",
+    "papers_of",
     "parse_json",
     "plain",
     "published_of",

@@ -59,7 +59,7 @@ class Published:
     values: tuple[Any, ...]
     """The settings that are the paper's, the main one first."""
     source: str
-    """A key of docs/references.bib, and the place: "li2021, Eq. 2"."""
+    """A key of dprec/references.bib, and the place: "li2021, Eq. 2"."""
 
 
 def option(
@@ -116,7 +116,7 @@ def published_of(field: dataclasses.Field[Any]) -> Published | None:
 class Options:
     """Base of everything that is configured; a subclass adds ``kind`` and its own fields.
 
-    `papers` are the keys, in docs/references.bib, of the papers that a component is part of. The kind of a
+    `papers` are the keys, in dprec/references.bib, of the papers that a component is part of. The kind of a
     user-defined component that declares none is ``module:Class``. Privacy losses rest on whatever a protocol
     consists of; `without_loss` has the names that a user-defined class may define anew all the same, since no
     loss follows from them, and is None for the kinds on which no loss rests.

@@ -60,7 +60,7 @@ class Deviation:
     published: Any
     """What the paper has, as in a file; None for a component."""
     source: str
-    """Where the paper says so, a key of docs/references.bib first; the papers that are combined, or nothing,
+    """Where the paper says so, a key of dprec/references.bib first; the papers that are combined, or nothing,
     for a component.
     """
 
@@ -97,6 +97,16 @@ def deviations(whole: Options) -> tuple[Deviation, ...]:
         sources = "; ".join(f"{kind}: {', '.join(own)}" for kind, own in zip(kinds, papers, strict=True))
         found.append(Deviation("kind", " with ".join(kinds), None, sources))
     return (*found, *settings)
+
+
+def papers_of(whole: Options) -> tuple[str, ...]:
+    """Return the keys of the papers that a configuration's components are part of, each once.
+
+    A component of kind none does nothing that a paper would be named for.
+    """
+    parts = [part for _, part in _parts(whole, "") if isinstance(part, Options)]
+    own = (part.papers for part in parts if getattr(part, "kind", "") != "none")
+    return tuple(dict.fromkeys(paper for papers in own for paper in papers))
 
 
 def _parts(options: Options, key: str) -> Iterator[tuple[str, Options | Deviation]]:

@@ -253,10 +253,8 @@ def headline_rows(
     return [result for result in ordered if result not in left_out], left_out
 
 
-def headline_columns(
-    results: Sequence[ProtocolResult], metric: Metric, unit: ComparableUnit
-) -> list[ResultColumn]:
-    """Return the columns of the headline, after the name of the protocol."""
+def asked_column(unit: ComparableUnit) -> ResultColumn:
+    """Return the column of the budgets that were asked for, with what is claimed where they are not kept."""
 
     def value(result: ProtocolResult) -> float | None:
         # Where nothing is spent, 0 is asked for.
@@ -270,9 +268,16 @@ def headline_columns(
             return f"{asked:g} {result.word}"
         return f"{asked:g}, {'declared' if result.status == 'declared' else 'claims'} {loss(claimed)}"
 
+    return Column("ε asked", f"per {unit}", value=value, text=text, holds=float)
+
+
+def headline_columns(
+    results: Sequence[ProtocolResult], metric: Metric, unit: ComparableUnit
+) -> list[ResultColumn]:
+    """Return the columns of the headline, after the name of the protocol."""
     network: ResultColumn = figure_column("network", "per user", attrgetter("network_bytes_per_user"), size)
     return [
-        Column("ε asked", f"per {unit}", value=value, text=text, holds=float),
+        asked_column(unit),
         ANY_TWO,
         replace(composed_column(results), title="ε composed"),
         spread_column(replace(metric, digits=gain_digits(metric)), results),

@@ -65,12 +65,14 @@ class ComparisonResult:
         return typed_frame(self.rows)
 
     def to_parquet(self, path: str | Path) -> None:
-        """Write comparison.csv as a Parquet file, whose columns have types and say what they are.
+        """Write comparison.csv as a Parquet file, whose columns have types.
+
+        Under ``columns``, its metadata holds a JSON object with each column's meaning and unit.
 
         Raises
         ------
         InputError
-            When pyarrow is not installed, or the file cannot be written.
+            When the file cannot be written.
         """
         write_parquet(Path(path), self.rows)
 

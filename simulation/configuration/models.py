@@ -145,6 +145,11 @@ class EvaluationOptions(components.Options):
     ranking: RankingOptions | None = components.option(
         "Ranking over the catalogue, measured at the end of a run; left out, it is not measured.", None
     )
+    lists: Annotated[int, Field(ge=1, le=LONGEST_CUTOFF)] | None = components.option(
+        "Length of the lists that are written, of all items without a train rating of the user; left out, "
+        "none are.",
+        None,
+    )
     groups: Annotated[tuple[str, ...], BeforeValidator(components.as_tuple)] = components.option(
         "What divides the users into groups whose figures are told: 'activity' (quarters by number of "
         "ratings), 'epsilon' (what the reports lose per rating), or columns of the users' table.",

@@ -1,4 +1,4 @@
-"""The command line: dprec run, compare, attack, tune, audit, report, advise and smaller ones.
+"""The command line: dprec run, compare, attack, tune, audit, report, export, advise and smaller ones.
 
 Every command imports what it needs when it is called, so that the help appears at once.
 """
@@ -355,6 +355,27 @@ def diff(
     from simulation.console.listing import print_difference
 
     print_difference(simulation.diff(first, second), as_json=as_json)
+
+
+@app.command(cls=parameters.PlainHelp)
+def export(
+    directory: parameters.Directory,
+    format_: Annotated[
+        str,
+        typer.Option("--format", metavar="trec|csv|parquet|latex|bibtex", help="What other programs read."),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FOLDER", help="Where to write; by default DIR/export."),
+    ] = None,
+) -> None:
+    """Write a run or a comparison as other programs read it.
+
+    Of a run: lists and test ratings for trec_eval and ranx (trec), all tables (csv, parquet), the papers of
+    its parts (bibtex). Of a comparison: its table (csv, parquet), the main one for a paper (latex), papers.
+    """
+    for path in simulation.export(directory, format_, output):
+        typer.echo(str(path))
 
 
 @app.command("list", cls=parameters.PlainHelp)

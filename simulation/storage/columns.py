@@ -7,6 +7,7 @@ terminal and notebooks, and their documentation.
 from __future__ import annotations
 
 import io
+import json
 import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,12 +37,12 @@ _FURTHER = "attacks.further."
 """Beginning of the keys of figures that an attack names itself; each is the name of a column."""
 
 _TYPES = {
-    "text": ("string", "string"),
-    "flag": ("boolean", "bool"),
-    "integer": ("Int64", "int64"),
-    "number": ("Float64", "double"),
+    "text": ("string", "String"),
+    "flag": ("boolean", "Boolean"),
+    "integer": ("Int64", "Int64"),
+    "number": ("Float64", "Float64"),
 }
-"""The types of columns in data frames, which all have a missing value, and in Parquet, by what they hold."""
+"""The types of columns in data frames of pandas, which all have a missing value, and of polars."""
 
 
 def _declared(
@@ -242,26 +243,25 @@ def typed_frame(rows: Sequence[Row]) -> pd.DataFrame:
     return frame
 
 
-def write_parquet(path: Path, rows: Sequence[Row]) -> None:
-    """Write rows as a Parquet file with the columns' types; a column's metadata has its meaning and unit.
+def parquet_of_rows(rows: Sequence[Row]) -> bytes:
+    """Return rows as a Parquet file with the columns' types.
 
-    Raises InputError when pyarrow is not installed, or the file cannot be written.
+    Under ``columns``, its metadata holds a JSON object with each column's meaning and unit.
     """
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise InputError(str(path), "pyarrow is not installed", "pip install dprec[parquet]") from None
-    fields, arrays = [], []
-    for name in dict.fromkeys(name for row in rows for name in row):
-        declared = column(name)
-        held = pyarrow.type_for_alias(_TYPES[declared.kind][1])
-        about = {"meaning": declared.meaning, "unit": declared.unit}
-        fields.append(pyarrow.field(name, held, metadata={key: text for key, text in about.items() if text}))
-        arrays.append(pyarrow.array([row.get(name) for row in rows], held))
+    import polars
+
+    declared = {name: column(name) for name in dict.fromkeys(name for row in rows for name in row)}
+    about = {name: {"meaning": each.meaning, "unit": each.unit} for name, each in declared.items()}
+    types = {name: getattr(polars, _TYPES[each.kind][1]) for name, each in declared.items()}
+    frame = polars.DataFrame({name: [row.get(name) for row in rows] for name in declared}, schema=types)
     content = io.BytesIO()
-    parquet.write_table(pyarrow.table(arrays, schema=pyarrow.schema(fields)), content)
+    frame.write_parquet(content, metadata={"columns": json.dumps(about, ensure_ascii=False)})
+    return content.getvalue()
+
+
+def write_parquet(path: Path, rows: Sequence[Row]) -> None:
+    """Write rows as a Parquet file, as `parquet_of_rows` returns it; raises InputError."""
     try:
-        write_atomically(path, content.getvalue())
+        write_atomically(path, parquet_of_rows(rows))
     except OSError as error:
         raise unusable(path, error) from None

@@ -30,7 +30,7 @@ from simulation.storage.files import (
 
 # A run.
 CONFIG, SUMMARY, ROUNDS = "config.yaml", "summary.json", "rounds.jsonl"
-TRAFFIC, PREDICTIONS = "traffic.csv", "predictions.csv.gz"
+TRAFFIC, PREDICTIONS, LISTS = "traffic.csv", "predictions.csv.gz", "lists.csv.gz"
 CHANNEL, LEDGER, MESSAGES = "channel.npz", "ledger.npz", "messages.json"
 USERS, GROUPS, ATTACK = "users.csv", "groups.csv", "attack.json"
 
@@ -52,7 +52,7 @@ AUDITS = "audits"
 REPORT, FIGURES, SINGLE_FILE = "report.html", "figures", "report-single-file.html"
 
 _RESULTS = (
-    *(CONFIG, SUMMARY, ROUNDS, TRAFFIC, PREDICTIONS, CHANNEL, LEDGER, MESSAGES, USERS, GROUPS, ATTACK),
+    *(CONFIG, SUMMARY, ROUNDS, TRAFFIC, PREDICTIONS, LISTS, CHANNEL, LEDGER, MESSAGES, USERS, GROUPS, ATTACK),
     *(COMPARISON, TABLE, TIMINGS, CELLS, AUDIT, REPORT, FIGURES),
 )
 """What nothing interrupted leaves in a directory without a configuration of its kind."""

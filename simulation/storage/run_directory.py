@@ -188,11 +188,17 @@ class RunDirectory:
         except InputError as error:
             again = f"{error.accepted}; without {directories.SUMMARY}, --resume runs it again"
             raise InputError(error.where, error.found, again) from None
-        predicted, ranks = record.predictions["prediction"], record.predictions.get(run_files.RANK)
+        further = (record.predictions.get(name) for name in (run_files.RANK, run_files.RELEVANT))
+        lists = record.lists and {
+            **record.lists,
+            "user": record.lists["user"].astype(test.user_ids.dtype),
+            "item": record.lists["item"].astype(test.item_ids.dtype),
+        }
         return replace(
             record,
-            predictions=run_files.prediction_columns(test, predicted, ranks),
+            predictions=run_files.prediction_columns(test, record.predictions["prediction"], *further),
             traffic={"user": train.user_ids, **record.traffic, "ratings": train.counts},
+            lists=lists,
         )
 
     def write(self, record: run_files.RunRecord) -> run_files.RunRecord:
@@ -211,6 +217,8 @@ class RunDirectory:
         try:
             write_table(self.path / directories.TRAFFIC, record.traffic)
             write_table(self.path / directories.PREDICTIONS, record.predictions)
+            if record.lists is not None:
+                write_table(self.path / directories.LISTS, record.lists)
             write_atomically(self.path / directories.ROUNDS, run_files.written_rounds(record.rounds))
             if record.channel is not None:
                 run_files.write_channel(self.path, record.channel)

@@ -19,11 +19,12 @@ from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.exchange import REPORT
 from dprec.groups import MEANS, SUMS, Grouping
+from dprec.predictions import NO_ITEM, Lists
 from dprec.protocols.base import Protocol
 from dprec.ratings import Ratings
 from dprec.reports import DeviceChannel
 from dprec.wire import NetworkOptions, network_bytes
-from simulation.configuration.strict_yaml import read_yaml
+from simulation.configuration.strict_yaml import at, read_yaml
 from simulation.courses.base import course_of
 from simulation.courses.domains import LearnedDomains
 from simulation.courses.task import ServerOutcome
@@ -117,6 +118,8 @@ class RunRecord:
     """Those of one simulated user; None if nothing is sent, or devices are deployed."""
     users: files.Columns | None = None
     """The columns of users.csv; None without groups."""
+    lists: files.Columns | None = None
+    """The columns of lists.csv.gz; None unless lists are asked for."""
     example: ExampleUser | None = None
     """Some of a user's predictions, if they are read."""
 
@@ -137,31 +140,74 @@ class RunRecord:
 RANK = "rank"
 """Column of the predictions of implicit data."""
 
+RELEVANT = "relevant"
+"""Column of the predictions of a run that writes lists."""
+
 
 def prediction_columns(
-    test: Ratings, predictions: NDArray[np.float64], ranks: NDArray[np.float64] | None = None
+    test: Ratings,
+    predictions: NDArray[np.float64],
+    ranks: NDArray[np.float64] | None = None,
+    relevant: NDArray[np.float64] | None = None,
 ) -> files.Columns:
     """Return the columns of predictions.csv.gz.
 
     ``ranks``, shape (test ratings,): of implicit data, whose predictions are scores: where each item stands
     in its user's list of `dprec.metrics.LONGEST_LIST`; NaN where it does not.
+    ``relevant``, shape (test ratings,): where lists are written, 1 for a rating that makes its item relevant,
+    else 0; NaN where they are not judged by it.
     """
+    rated = test.values if ranks is None else np.full(test.count, np.nan)
     pairs = {"user": test.user_ids[test.users], "item": test.item_ids[test.items]}
-    if ranks is None:
-        return {**pairs, "rating": test.values, "prediction": predictions}
-    return {**pairs, "rating": np.full(test.count, np.nan), "prediction": predictions, RANK: ranks}
+    columns = {**pairs, "rating": rated, "prediction": predictions, RANK: ranks, RELEVANT: relevant}
+    return {name: column for name, column in columns.items() if column is not None}
 
 
-def _prediction_types(summary: Summary) -> dict[str, type[np.generic]]:
+def _prediction_types(summary: Summary, *, relevant: bool) -> dict[str, type[np.generic]]:
     """Return the numeric columns of the predictions of a run."""
-    names = ("rating", "prediction") if summary.dataset.scale else ("rating", "prediction", RANK)
+    further = (RANK, summary.dataset.scale is None), (RELEVANT, relevant)
+    names = ("rating", "prediction", *(name for name, there in further if there))
     return dict.fromkeys(names, np.float64)
 
 
-def read_predictions(directory: Path, summary: Summary) -> files.Columns:
-    """Read predictions.csv.gz; raises InputError."""
-    types: dict[str, type[np.generic]] = {"user": np.str_, "item": np.str_, **_prediction_types(summary)}
+def read_predictions(directory: Path, summary: Summary, *, relevant: bool = False) -> files.Columns:
+    """Read predictions.csv.gz, with the column `RELEVANT` if asked; raises InputError."""
+    types: dict[str, type[np.generic]] = {"user": np.str_, "item": np.str_}
+    types |= _prediction_types(summary, relevant=relevant)
     return files.read_columns(directory / directories.PREDICTIONS, types, files.FROM_RUN)
+
+
+def list_columns(test: Ratings, lists: Lists | None, length: int | None) -> files.Columns | None:
+    """Return the columns of lists.csv.gz: the first items of lists, by user and rank.
+
+    ``length``: how many; None where none are asked for.
+    """
+    if lists is None or length is None:
+        return None
+    rows, places = np.nonzero(lists.items[:, :length] != NO_ITEM)
+    return {
+        "user": test.user_ids[lists.users[rows]],
+        "item": test.item_ids[lists.items[rows, places]],
+        "score": lists.scores[rows, places],
+        RANK: places + 1,
+    }
+
+
+def writes_lists(config: Mapping[str, Any], summary: Summary) -> bool:
+    """Return whether a run of a configuration writes lists: no deployment does."""
+    return at(config, "evaluation", "lists") is not None and summary.devices == "simulated"
+
+
+def read_lists(directory: Path) -> files.Columns:
+    """Read lists.csv.gz; raises InputError."""
+    path = directory / directories.LISTS
+    types = {"user": np.str_, "item": np.str_, "score": np.float64, RANK: np.int64}
+    lists = files.read_columns(path, types, files.FROM_RUN)
+    ranks = lists[RANK]
+    follows = np.concatenate([[0], ranks[:-1]]) + 1
+    if not np.all((ranks == 1) | (ranks == follows)):
+        raise InputError(f"{path}: {RANK}", "ranks out of order", "1, 2, ... of every user")
+    return lists
 
 
 _CHARGED = ("uplink_payload", "uplink_message", "downlink_payload", "downlink_message")
@@ -220,10 +266,12 @@ def charged(traffic: files.Columns) -> files.Columns:
     return {"message_bytes": bytes_per_user(traffic), **losses}
 
 
-def read_traffic(directory: Path, summary: Summary) -> files.Columns:
-    """Read the numeric columns of traffic.csv; raises InputError."""
+def read_traffic(directory: Path, summary: Summary, *, users: bool = False) -> files.Columns:
+    """Read the numeric columns of traffic.csv, after that of users if asked; raises InputError."""
     path = directory / directories.TRAFFIC
-    traffic = files.read_columns(path, _TRAFFIC_TYPES, files.FROM_RUN)
+    types: dict[str, type[np.generic]] = {"user": np.str_} if users else {}
+    types |= _TRAFFIC_TYPES
+    traffic = files.read_columns(path, types, files.FROM_RUN)
     total = bytes_per_user(traffic).sum()
     if total != summary.traffic.total_message_bytes:
         accepted = f"{summary.traffic.total_message_bytes:,}, as in the summary"
@@ -405,19 +453,21 @@ def read_run(directory: Path) -> RunRecord:
     InputError
         Naming the file that is damaged, or does not fit the summary.
     """
-    summary = read_summary(directory)
+    summary, config = read_summary(directory), read_yaml(directory / directories.CONFIG)
     path, told = directory / directories.PREDICTIONS, directory / directories.MESSAGES
+    listed = writes_lists(config, summary)
     return RunRecord(
-        config=read_yaml(directory / directories.CONFIG),
+        config=config,
         summary=summary,
         rounds=read_rounds(directory, summary),
         traffic=read_traffic(directory, summary),
-        predictions=files.read_columns(path, _prediction_types(summary), files.FROM_RUN),
+        predictions=files.read_columns(path, _prediction_types(summary, relevant=listed), files.FROM_RUN),
         channel=read_device_channel(directory),
         privacy=read_ledger(directory),
         messages=(
             files.parse_document(UserMessages, files.read_text(told), str(told)) if told.exists() else None
         ),
         users=read_users(directory, summary) if summary.groups else None,
+        lists=read_lists(directory) if listed else None,
         example=read_example(path),
     )

@@ -108,7 +108,7 @@ def _in_brackets(*words: str | None) -> str:
 _ByCutoff = dict[int, Amount | None]
 
 
-class RankingSummary(Document):
+class _RankingFigures(Document):
     """How good lists from the catalogue are, by cutoff: means over the users with a relevant test rating."""
 
     users: Annotated[Count, IN_FILES] = Field(description="Users with a relevant test rating.")
@@ -136,8 +136,18 @@ class RankingSummary(Document):
     )
 
 
-class SampledRankingSummary(RankingSummary):
-    """The same among sampled items, which no other sample's or full ranking's figures compare with."""
+class RankingSummary(_RankingFigures):
+    """Lists of all items that a user has not rated."""
+
+    graded_ndcg_at: Annotated[_ByCutoff, better("Graded NDCG at {key}, {of}", HIGHER, brief=False)] = Field(
+        default_factory=dict,
+        description="NDCG whose gain is the level of a test rating, 1 for the lowest of the scale: mean over "
+        "users with a test rating; absent of signs and of implicit data.",
+    )
+
+
+class SampledRankingSummary(_RankingFigures):
+    """Lists among sampled items, which no other sample's or full ranking's figures compare with."""
 
     negatives: Annotated[Count, IN_FILES] = Field(description="Items that were drawn for each user.")
     seed: Annotated[int, IN_FILES] = Field(description="Seed of the draws.")

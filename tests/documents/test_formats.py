@@ -58,6 +58,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
             SMALL,
             "simulation.backend=local",
             "evaluation.groups=[activity]",
+            "evaluation.lists=3",
             f"attacks=[{{kind: '{SPYING}'}}]",
         ],
         page=False,
@@ -104,7 +105,8 @@ def test_the_files(page: str, ran: Path, compared: Path) -> None:
 
 
 def test_the_columns(page: str, ran: Path, compared: Path) -> None:
-    for path in (ran / "traffic.csv", ran / "predictions.csv.gz", compared / "noise.csv"):
+    of_run = (ran / name for name in ("traffic.csv", "predictions.csv.gz", "lists.csv.gz"))
+    for path in (*of_run, compared / "noise.csv"):
         assert tables(page, path.name) == [header(path)]
     columns = {re.sub("^group_.*", "group_N", name) for name in header(ran / "users.csv")}
     assert tables(page, "users.csv") == [columns]

@@ -15,6 +15,7 @@ from dprec.metrics import (
     RankedHits,
     RankingAccuracy,
     accuracy_of_lists,
+    graded_ndcg,
     interval,
     mean_absolute_error,
     ranking_accuracy,
@@ -160,12 +161,17 @@ def predict(users: np.ndarray, items: np.ndarray) -> np.ndarray:
 
 
 def by_trec_eval(
-    relevant: Ratings, users: np.ndarray, measures: set[str], first: int = 0
+    relevant: Ratings,
+    users: np.ndarray,
+    measures: set[str],
+    first: int = 0,
+    levels: np.ndarray | None = None,
 ) -> dict[str, float]:
     """Return means over users of what trec_eval says of all unrated items, or of the first ones."""
     wanted: dict[str, dict[str, int]] = {str(user): {} for user in users}
-    for user, item in zip(relevant.users.tolist(), relevant.items.tolist(), strict=True):
-        wanted[str(user)][str(item)] = 1
+    of_each = np.ones(relevant.count, dtype=int) if levels is None else levels
+    for user, item, level in zip(relevant.users, relevant.items, of_each.tolist(), strict=True):
+        wanted[str(user)][str(item)] = level
     run = {}
     for user in users.tolist():
         unrated = np.flatnonzero(~TRAINED[user])
@@ -194,6 +200,30 @@ def test_full_ranking_agrees_with_trec_eval(relevant_from: float | None) -> None
         for cutoff in CUTOFFS:
             assert figures[ours][cutoff] == pytest.approx(expected[f"{theirs}_{cutoff}"], abs=1e-9)
     assert figures["mrr"][100] == pytest.approx(expected["recip_rank"])
+
+
+def test_graded_gains_agree_with_trec_eval() -> None:
+    users = np.flatnonzero(TEST.counts)
+    lists = best_items(predict, Unrated(TRAIN), users, max(CUTOFFS), RANKED_ITEMS)
+    cuts = ",".join(map(str, CUTOFFS))
+    expected = by_trec_eval(TEST, users, {f"ndcg_cut.{cuts}"}, levels=TEST.levels)
+    found = graded_ndcg(lists, users, TEST, CUTOFFS)
+    for cutoff in CUTOFFS:
+        assert found[cutoff] == pytest.approx(expected[f"ndcg_cut_{cutoff}"], abs=1e-9)
+    # Where every rating is the same, gains are those of binary relevance.
+    alike = make.as_sets(TESTED)
+    binary = ranking_figures(RankedHits.of(lists, users, alike), CUTOFFS, RANKED_ITEMS)["ndcg"]
+    assert graded_ndcg(lists, users, alike, CUTOFFS) == pytest.approx(binary)
+
+
+def test_graded_gains_are_levels_by_their_definition() -> None:
+    test = make.ratings((0, 0, 2.0), (0, 1, 5.0), (0, 3, 1.0), items=5)
+    lists, user = np.array([[2, 0, 1, -1]]), np.array([0])
+    second = 2 / np.log2(3)
+    whole = (second + 5 / 2) / (5 + second + 1 / 2)
+    found = graded_ndcg(lists, user, test, [1, 2, 3, 9])
+    assert found == pytest.approx({1: 0.0, 2: second / (5 + second), 3: whole, 9: whole})
+    assert graded_ndcg(np.empty((0, 4), dtype=int), user[:0], test.select(test.items < 0), [3]) == {3: None}
 
 
 def test_lists_of_implicit_data_agree_with_trec_eval() -> None:

@@ -20,6 +20,7 @@ from dprec.predictions import (
     checked,
     checked_predictions,
     recommended,
+    scored_lists,
     words_of_ties,
 )
 from dprec.ratings import Ratings
@@ -112,6 +113,14 @@ def test_rows_are_ranked_as_cells_are() -> None:
         predict, Unrated(RATED), users, 4, LIST_ITEMS, predict_rows=lambda some, n: PREDICTED[some]
     )
     assert rows.tolist() == recommended(predict, RATED, users, 4).tolist()
+
+
+def test_scores_are_the_predictions_by_which_lists_are_ordered() -> None:
+    users = np.arange(LIST_USERS)
+    made = scored_lists(predict, Unrated(RATED), users, LIST_ITEMS, LIST_ITEMS)
+    rows, places = np.nonzero(made.items != NO_ITEM)
+    assert made.scores[rows, places].tolist() == PREDICTED[rows, made.items[rows, places]].tolist()
+    assert (made.scores[:, 1:] <= made.scores[:, :-1]).all()
 
 
 def test_a_sample_has_the_relevant_items_and_as_many_drawn_ones(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Papers are cited by the keys of docs/references.bib, and nothing stands there that is not cited."""
+"""Papers are cited by the keys of dprec/references.bib, and nothing stands there that is not cited."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ SOURCES = {
     for package in ("dprec", "clients", "strategies", "simulation", "pilot")
     for path in (ROOT / package).rglob("*.py")
 }
-REFERENCES = (ROOT / "docs" / "references.bib").read_text(encoding="utf-8")
+REFERENCES = (ROOT / "dprec" / "references.bib").read_text(encoding="utf-8")
 ENTRIES = re.findall(r"^@[a-z]+\{([a-z]+[0-9]{4}),$(.*?)^\}$", REFERENCES, flags=re.MULTILINE | re.DOTALL)
 CITED = {key for text in SOURCES.values() for key in re.findall(r"\[([a-z]+[0-9]{4})\]", text)}
 

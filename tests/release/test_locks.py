@@ -33,9 +33,7 @@ def test_the_locks_have_all_that_is_declared() -> None:
     project, build = table["project"], table["dependency-groups"]["build"]
     extras = project["optional-dependencies"]
     run = declared([*project["dependencies"], *build])
-    test = run.union(
-        *(declared(extras[name]) for name in ("test", "docs", "parquet", "spreadsheets", "tune"))
-    )
+    test = run.union(*(declared(extras[name]) for name in ("test", "docs", "spreadsheets", "tune")))
     of_release = [each for each in table["dependency-groups"]["release"] if isinstance(each, str)]
     assert run - pins_of(TEXTS["run.txt"]).keys() == set()
     assert test - pins_of(TEXTS["test.txt"]).keys() == {"dprec"}

@@ -1,7 +1,7 @@
 """How predictions are judged by the test ratings."""
 
 from dataclasses import replace
-from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from dprec.datasets import OneBitSynthetic, Synthetic, SyntheticDomains
 from dprec.groups import Grouping
 from dprec.ratings import ColdRatings, Ratings
 from dprec.splits import ColdUsers, Holdout
-from simulation.configuration.models import EvaluationOptions
+from simulation.configuration.models import EvaluationOptions, RankingOptions
 from simulation.evaluation import Evaluator
 
 RATED = Synthetic(users=20, items=10, ratings=120)
@@ -36,7 +36,7 @@ def test_predictions_stay_within_the_scale() -> None:
 
 def test_perfect_predictions_have_no_error() -> None:
     judge = evaluator(RATED)
-    accuracy = judge.accuracy(judge.test.values, zeros)
+    accuracy = judge.accuracy(judge.test.values)
     assert accuracy["rmse"] == accuracy["mae"] == 0
     assert accuracy["precision_at_k"] is not None
     assert accuracy["precision_at_k"] > 0
@@ -45,8 +45,8 @@ def test_perfect_predictions_have_no_error() -> None:
 
 def test_of_signs_the_share_that_is_predicted_counts() -> None:
     judge = evaluator(SIGNS)
-    assert judge.accuracy(judge.test.values, zeros) == {"sign_accuracy": 1, "relative_error": None}
-    assert judge.accuracy(-judge.test.values, zeros)["sign_accuracy"] == 0
+    assert judge.accuracy(judge.test.values) == {"sign_accuracy": 1, "relative_error": None}
+    assert judge.accuracy(-judge.test.values)["sign_accuracy"] == 0
 
 
 def test_the_hidden_matrix_is_compared_where_it_is_known_and_learned() -> None:
@@ -120,11 +120,50 @@ def test_what_cold_users_are_given_is_in_none_of_their_lists() -> None:
     given = np.zeros((test.n_users, test.n_items), dtype=np.bool_)
     given[test.given.users, test.given.items] = True
     # What is given would be listed first.
-    ranked = judge.lists(lambda users, items: given[users, items].astype(np.float64))
-    users = np.flatnonzero(test.counts)
-    listed = [own[own >= 0] for own in ranked.lists]
-    assert not any(given[user, own].any() for user, own in zip(users, listed, strict=True))
-    assert [own.size for own in listed] == [min(20, 25 - int(given[user].sum())) for user in users]
+    ranked = judge.lists(lambda users, items: given[users, items].astype(np.float64), length=20)
+    listed = [own[own >= 0] for own in ranked.items]
+    assert not any(given[user, own].any() for user, own in zip(ranked.users, listed, strict=True))
+    assert [own.size for own in listed] == [min(20, 25 - int(given[user].sum())) for user in ranked.users]
+
+
+@pytest.mark.parametrize(
+    ("asked", "length"),
+    [
+        ({}, None),
+        ({"lists": 4}, 4),
+        ({"lists": 4, "ranking": RankingOptions(cutoffs=(3, 7))}, 7),
+        ({"lists": 4, "ranking": RankingOptions(candidates="sampled", negatives=2)}, 4),
+        ({"candidates": "unrated", "top_k": 6, "lists": 4}, 6),
+        ({"lists": 50}, 10),
+    ],
+)
+def test_the_catalogue_is_ranked_once_for_the_longest_list(asked: dict[str, Any], length: int | None) -> None:
+    judge, ranked = replace(evaluator(RATED), options=EvaluationOptions(**asked)), list[int]()
+
+    def predict(users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        ranked.append(users.size)
+        return -items.astype(np.float64)
+
+    lists = judge.longest_lists(predict)
+    assert (None if lists is None else lists.items.shape[1]) == length
+    calls, sampled = len(ranked), judge.options.ranking is not None and judge.options.ranking.negatives
+    judge.judged(predict, lists=lists)
+    judge.ranking(predict, lists)
+    # Once more for the test ratings.
+    assert len(ranked) == calls + 1 + bool(sampled)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "asked"), [(SIGNS, {}), (RATED, {"candidates": "sampled", "negatives": 2})]
+)
+def test_gains_are_graded_of_ratings_in_the_whole_catalogue_alone(
+    dataset: Any, asked: dict[str, Any]
+) -> None:
+    plain = replace(evaluator(RATED), options=EvaluationOptions(ranking=RankingOptions()))
+    assert set(plain.ranking(zeros, plain.longest_lists(zeros))["ranking"]["graded_ndcg_at"]) == {10, 20}
+    judge = replace(evaluator(dataset), options=EvaluationOptions(ranking=RankingOptions(**asked)))
+    (figures,) = judge.ranking(zeros, judge.longest_lists(zeros)).values()
+    assert "graded_ndcg_at" not in figures
 
 
 def test_activity_counts_all_ratings_of_a_user() -> None:
@@ -139,8 +178,8 @@ def test_popularity_in_groups_is_that_of_train_ratings() -> None:
     train, test = Holdout(test_fraction=0.4).split(RATED, 1)
     judge = Evaluator(train, test, EvaluationOptions(groups=("activity",)), None)
     popular = np.bincount(train.items, minlength=train.n_items) / train.n_users
-    outcome = SimpleNamespace(ranking=(lambda users, items: popular[items], None))
-    found = judge.users_of_groups(outcome, test.values, {"epsilon_per_rating": np.zeros(train.n_users)})  # type: ignore[arg-type]
+    lists = judge.longest_lists(lambda users, items: popular[items])
+    found = judge.users_of_groups(test.values, lists, {"epsilon_per_rating": np.zeros(train.n_users)})
     assert found is not None
     users = np.flatnonzero(test.counts)
     own = [

@@ -135,6 +135,30 @@ def test_lists_are_judged_by_the_items_of_the_next_period() -> None:
     assert sum(line["accuracy"].get("ndcg_at_10") is not None for line in result.rounds) > 1
 
 
+@pytest.mark.parametrize("positive", [None, ">= 3"])
+def test_the_lists_and_what_they_are_judged_by_are_of_the_last_period(positive: str | None) -> None:
+    values = weekly({"kind": "fresh"})
+    values["evaluation"] = {"lists": 10, "candidates": "unrated"}
+    if positive:
+        values["dataset"]["positive"] = positive
+        values["protocol"] = {"kind": "popularity", "aggregation": {"kind": "trusted"}}
+    periods, result = periods_of(values), run(values, page=False)
+    lists, predictions = result.to_pandas("lists"), result.to_pandas()
+    last = periods.number[periods.all_judged].max() - 1
+    judged = predictions[predictions["relevant"].notna()]
+    assert len(judged) == periods.judged(last).sum()
+    assert set(lists["user"]) == set(judged["user"])
+    hits = lists.merge(judged[judged["relevant"] == 1], on=["user", "item"]).groupby("user").size()
+    accuracy = [line["accuracy"] for line in result.rounds if len(line["accuracy"]) > 1][-1]
+    if positive:
+        wanted = judged.groupby("user").size()
+        assert accuracy["hit_rate_at_10"] == pytest.approx(len(hits) / len(wanted))
+    else:
+        length = lists.groupby("user").size()
+        precisions = hits.reindex(length.index, fill_value=0) / length
+        assert accuracy["precision_at_k"] == pytest.approx(precisions.mean())
+
+
 @pytest.mark.parametrize(
     ("changes", "where"),
     [

@@ -112,7 +112,7 @@ def test_the_first_error_names_its_key(group: type[Any], text: str, key: str, li
     assert str(caught.value).startswith(f"{key or 'settings'}: {line}")
 
 
-REFERENCES = (Path(__file__).parents[3] / "docs" / "references.bib").read_text(encoding="utf-8")
+REFERENCES = (Path(__file__).parents[3] / "dprec" / "references.bib").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, kw_only=True)

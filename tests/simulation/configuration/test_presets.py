@@ -178,7 +178,7 @@ def test_what_the_code_declares_is_what_the_paper_is_listed_with(name: str) -> N
 
 
 def test_sources_are_references() -> None:
-    references = (ROOT / "docs" / "references.bib").read_text(encoding="utf-8")
+    references = (ROOT / "dprec" / "references.bib").read_text(encoding="utf-8")
     papers = {own["paper"] for own in PUBLISHED.values()}
     assert all(f"{{{paper}," in references for paper in papers)
     for name, own in PUBLISHED.items():

@@ -108,6 +108,10 @@ def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
         ("run CONFIG --set split={kind:\xa0leave-n-per-user,count:\xa099}", 2, "split: "),
         ("run CONFIG --set dataset={kind:\xa0movielens-100k,path:\xa0/nowhere}", 2, "/nowhere: "),
         ("run CONFIG --set evaluation.relevant_from=6", 2, "evaluation.relevant_from: "),
+        ("run CONFIG --set evaluation.lists=0", 2, "evaluation.lists: 0; accepted: at least 1"),
+        ("export /nowhere --format csv", 2, "/nowhere: no such directory"),
+        ("export . --format excel", 2, "format: 'excel'; accepted: trec, csv, parquet, latex, bibtex"),
+        ("export .", 2, "--format"),
         ("run CONFIG --set simulation.faults.dropout=1.0", 1, "none of the 40 users"),
     ],
 )

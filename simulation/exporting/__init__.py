@@ -1,0 +1,1 @@
+"""Results as other programs read them: `dprec.export`."""

@@ -1,0 +1,88 @@
+"""Writes a result as other programs read it: what there is of a run or of a comparison, by format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from dprec.errors import InputError
+from simulation.configuration.loading import load
+from simulation.configuration.models import RunConfig, parse_config
+from simulation.configuration.strict_yaml import at, read_yaml
+from simulation.exporting.citations import bibtex
+from simulation.exporting.latex import latex
+from simulation.exporting.tables import as_csv, as_parquet, run_tables
+from simulation.exporting.trec import trec
+from simulation.storage.columns import parquet_of_rows, read_rows
+from simulation.storage.directories import COMPARISON, CONFIG, TABLE
+from simulation.storage.files import csv_of_rows, unusable, write_atomically
+from simulation.storage.run_files import holds_comparison
+from simulation.storage.summary import read_summary
+
+FORMATS = ("trec", "csv", "parquet", "latex", "bibtex")
+
+Files = Mapping[str, str | bytes | Iterable[bytes]]
+"""The contents of files, by their names; what takes memory is made part by part."""
+
+_FOLDER = "export"
+"""Where files go by default, in the directory of the result."""
+
+
+def export(directory: Path, form: str, output: Path | None = None) -> list[Path]:
+    """Write a result in one of `FORMATS`; see `dprec.export`."""
+    if form not in FORMATS:
+        raise InputError("format", repr(form), ", ".join(FORMATS))
+    compared = holds_comparison(directory)
+    of_kind = _OF_COMPARISONS if compared else _OF_RUNS
+    if form not in of_kind:
+        kind, other = ("a comparison", "run") if compared else ("a run", "comparison")
+        found = f"{form!r}, of {directory}, which holds {kind}"
+        raise InputError("format", found, f"{', '.join(of_kind)}; {form} of a {other}")
+    files = of_kind[form](directory)
+    folder = directory / _FOLDER if output is None else output
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = [folder / name for name in files]
+        if present := [path for path in paths if path.exists()]:
+            raise InputError(str(present[0]), "a file", "a folder without one, by -o FOLDER")
+        for path, content in zip(paths, files.values(), strict=True):
+            write_atomically(path, content)
+    except OSError as error:
+        raise unusable(folder, error) from None
+    return paths
+
+
+def _trec(directory: Path) -> Files:
+    return trec(directory, read_summary(directory))
+
+
+def _run_as_csv(directory: Path) -> Files:
+    tables = run_tables(directory, read_summary(directory))
+    return {f"{name}.csv": as_csv(frame) for name, frame in tables.items()}
+
+
+def _run_as_parquet(directory: Path) -> Files:
+    tables = run_tables(directory, read_summary(directory))
+    return {f"{name}.parquet": as_parquet(frame) for name, frame in tables.items()}
+
+
+def _configurations(directory: Path) -> Iterable[RunConfig]:
+    """Yield the configuration of each protocol of a comparison, in its first cell."""
+    path = directory / COMPARISON
+    cells = at(read_yaml(path), "cells") or {}
+    first = {at(cell, "name"): (key, cell) for key, cell in reversed(cells.items())}
+    return [parse_config(cell, f"{path}: cells.{key}") for key, cell in first.values()]
+
+
+_OF_RUNS: Mapping[str, Callable[[Path], Files]] = {
+    "trec": _trec,
+    "csv": _run_as_csv,
+    "parquet": _run_as_parquet,
+    "bibtex": lambda directory: {"run.bib": bibtex([load(directory / CONFIG)])},
+}
+_OF_COMPARISONS: Mapping[str, Callable[[Path], Files]] = {
+    "csv": lambda directory: {"comparison.csv": csv_of_rows(read_rows(directory / TABLE))},
+    "parquet": lambda directory: {"comparison.parquet": parquet_of_rows(read_rows(directory / TABLE))},
+    "latex": lambda directory: {"comparison.tex": latex(directory)},
+    "bibtex": lambda directory: {"comparison.bib": bibtex(_configurations(directory))},
+}
