@@ -11,7 +11,7 @@ import gzip
 import mmap
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -256,7 +256,7 @@ class _Table:
             [name.strip() for name in first] if layout.header else [f"column_{n + 1}" for n in range(width)]
         )
         with readable(path):
-            cells, met = _plain_cells(path, layout, width), None
+            cells, met = None if where else _plain_cells(path, layout, width), None
             cells = _cells(path, layout, width) if cells is None else cells
             if where is not None:
                 # Of columns with one name, the first is meant.
@@ -274,9 +274,11 @@ class _Table:
 
     def read(self, wanted: Sequence[tuple[str | int, Cells]]) -> list[Any]:
         """Return columns; see `read_columns`."""
+        import polars as pl
+
         places = [self.place(column) for column, _ in wanted]
-        quick = [_QUICKLY[kind](str(place)) for place, (_, kind) in zip(places, wanted, strict=True)]
-        table = self._collected([cells.alias(str(number)) for number, cells in enumerate(quick)])
+        first = (_at_first(str(place), kind) for place, (_, kind) in zip(places, wanted, strict=True))
+        table = self._collected(cells.alias(str(number)) for number, cells in enumerate(first))
         if table.is_empty():
             raise InputError(str(self.path), "a header and nothing below it", "one row per line")
         columns: list[Any] = []
@@ -287,8 +289,8 @@ class _Table:
             elif cells.dtype.is_float() and not cells.null_count():
                 columns.append(cells.to_numpy())
             else:
-                texts = self._collected([_as_text(str(place))])[str(place)]
-                columns.append(self._array(texts.str.strip_chars(" \t\r"), kind, name))
+                texts = self._collected([pl.col(str(place))])[str(place)]
+                columns.append(self._array(texts.str.strip_chars(_BLANK), kind, name))
         return columns
 
     def reading(self) -> Reading:
@@ -301,7 +303,8 @@ class _Table:
         read = Reading(self.path.name, user or "", item or "", rating, times)
         return read if self.met is None else read.without(f"not {self.where}", int((~self.met).sum()))
 
-    def _collected(self, cells: Sequence[pl.Expr]) -> pl.DataFrame:
+    def _collected(self, cells: Iterable[pl.Expr]) -> pl.DataFrame:
+        cells = list(cells)
         with readable(self.path):
             table = self.cells.select(*cells, _ODD).collect(engine="streaming")
             if table[_ODD].any():
@@ -367,33 +370,15 @@ class _Table:
         return times_of(texts, f"{self.path}, {name}") if kind == "time" else texts.values
 
 
-def _as_text(column: str) -> pl.Expr:
+def _at_first(column: str, kind: Cells) -> pl.Expr:
+    """Return the cells of a column as they are read at first: what is no number then is read once more."""
     import polars as pl
 
-    return pl.col(column)
-
-
-def _as_category(column: str) -> pl.Expr:
-    import polars as pl
-
-    return pl.col(column).cast(pl.Categorical)
-
-
-def _as_number(column: str) -> pl.Expr:
-    import polars as pl
-
-    number = pl.col(column).cast(pl.Float64, strict=False)
-    return pl.when(number.is_finite()).then(number)
-
-
-_QUICKLY: dict[Cells, Callable[[str], pl.Expr]] = {
-    "identifier": _as_category,
-    "number": _as_number,
-    "number or nothing": _as_number,
-    "text or nothing": _as_text,
-    "time": _as_number,
-}
-"""How the cells of a column are read at first; those that are no numbers then are read once more."""
+    cells = pl.col(column)
+    if kind == "identifier":
+        return cells.cast(pl.Categorical)
+    number = cells.cast(pl.Float64, strict=False)
+    return cells if kind == "text or nothing" else pl.when(number.is_finite()).then(number)
 
 
 _ODD = "odd"
