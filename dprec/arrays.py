@@ -72,6 +72,20 @@ def blocks(counts: AnyInts, most: int) -> Iterator[slice]:
         yield slice(start, stop)
 
 
+def true_of_rows(mask: Bools, indptr: AnyInts) -> Ints:
+    """Return how many cells of each row are true, shape (rows,)."""
+    counts = np.empty(indptr.size - 1, dtype=np.int64)
+    for rows in blocks(np.diff(indptr), _AT_ONCE):
+        bounds = indptr[rows.start : rows.stop + 1]
+        before = offsets(mask[bounds[0] : bounds[-1]])
+        counts[rows] = np.diff(before[bounds - bounds[0]])
+    return counts
+
+
+_AT_ONCE = 1 << 18
+"""Cells whose sums are held together."""
+
+
 @dataclass(frozen=True, eq=False)
 class Pieces(Sequence[bytes]):
     """Consecutive pieces of bytes, each of which is made an object of its own only when it is asked for.
@@ -138,6 +152,12 @@ def find(keys: AnyArray, wanted: AnyArray) -> tuple[Ints, Bools]:
     places = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
     present = keys[places] == wanted if keys.size else np.zeros(wanted.size, dtype=np.bool_)
     return places, present
+
+
+def sortable(values: Floats) -> Uint64s:
+    """Return integers in the order of some numbers, equal where these are, shape (values,)."""
+    bits = (values + 0.0).view(np.uint64)  # of one zero
+    return np.where(bits >> np.uint64(63), ~bits, bits | np.uint64(1 << 63))
 
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)

@@ -20,11 +20,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from dprec.arrays import AnyArray, AnyInts, Bools, Floats, Ints, find, places_of
+from dprec.arrays import AnyArray, AnyInts, Bools, Floats, Ints, find, sortable, true_of_rows
 from dprec.components import imported_function
 from dprec.errors import InputError, RunError, SettingError, one_line
 from dprec.randomness import generator
-from dprec.ratings import Ratings, held_by_tested
+from dprec.ratings import Ratings, held_by_tested, least_of_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,12 +305,9 @@ def ranking_accuracy(
     rating, recall over those with a relevant one (Neera et al. [neera2023], section 5.2, Table 3).
     """
     relevant = _relevant(test, train, relevant_from)
-    # Users are contiguous in the ratings, so the ranking keeps each user's stretch in place.
-    ranking = np.lexsort((test.items, -predictions, test.users))
-    ranks = places_of(test.counts)
-    hits = np.bincount(test.users, weights=relevant[ranking] & (ranks < k), minlength=test.n_users)
     recommended = np.minimum(test.counts, k)
-    wanted = np.bincount(test.users, weights=relevant, minlength=test.n_users)
+    listed = least_of_rows(~sortable(predictions), test.indptr, recommended)
+    hits, wanted = (true_of_rows(each, test.indptr) for each in (relevant & listed, relevant))
     return _ranking(hits, recommended, wanted)
 
 

@@ -25,10 +25,12 @@ from dprec.arrays import (
     Int32s,
     Ints,
     Uint8s,
+    Uint64s,
     find,
     offsets,
     rows_of,
     segments,
+    true_of_rows,
 )
 from dprec.data_frames import data_frame
 from dprec.errors import InputError
@@ -469,8 +471,7 @@ class Ratings:
 
     def select(self, keep: Bools) -> Self:
         """Return the ratings where ``keep`` is true, in the same identifier spaces."""
-        counts, filled = np.zeros(self.n_users, dtype=np.int64), np.flatnonzero(self.counts)
-        counts[filled] = np.add.reduceat(keep, self.indptr[filled], dtype=np.int64) if filled.size else 0
+        counts = true_of_rows(keep, self.indptr)
         return replace(self, indptr=offsets(counts), **self._of_cells(keep))
 
     def _of_cells(self, cells: Bools | Ints) -> dict[str, Any]:
@@ -490,3 +491,13 @@ class ColdRatings(Ratings):
 def held_by_tested(train: Ratings, test: Ratings) -> Ratings:
     """Return what the users of test ratings hold: the train ratings, or what is given to cold users."""
     return test.given if isinstance(test, ColdRatings) else train
+
+
+def least_of_rows(numbers: Uint64s, indptr: Ints, wanted: Ints) -> Bools:
+    """Return which numbers are the least of their row, so many of each, of equal ones the first."""
+    from dprec.kernels.rows import choose_least
+
+    chosen = np.zeros(numbers.size, dtype=np.bool_)
+    line = np.empty(np.diff(indptr).max(initial=0), dtype=np.uint64)
+    choose_least(chosen, indptr, numbers, wanted, line)
+    return chosen

@@ -6,13 +6,13 @@ from typing import Literal
 
 import numpy as np
 
-from dprec.arrays import Floats, Ints
+from dprec.arrays import AnyInts, Floats, Ints, sortable
 from dprec.components import Options, Registry, option
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets import GIVEN, Dataset, without_times
 from dprec.errors import SettingError, within
-from dprec.randomness import generator, shuffled_within, words
-from dprec.ratings import ColdRatings, Ratings
+from dprec.randomness import generator, words
+from dprec.ratings import ColdRatings, Ratings, least_of_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +100,7 @@ class KFold(RandomSplit):
 
     def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return part `fold`."""
-        order = generator(seed, "split").permutation(ratings.count)
-        return order[self.fold :: self.folds]
+        return _shuffled(ratings, seed)[self.fold :: self.folds].copy()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,8 +112,7 @@ class Holdout(RandomSplit):
 
     def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return round(test_fraction * count) of all ratings."""
-        order = generator(seed, "split").permutation(ratings.count)
-        return order[: round(self.test_fraction * ratings.count)]
+        return _shuffled(ratings, seed)[: round(self.test_fraction * ratings.count)].copy()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,9 +147,8 @@ class LatestSplit(Split):
 
     def latest(self, times: Floats, ratings: Ratings, wanted: Ints) -> Ints:
         """Return the positions of so many of the latest ratings of each user."""
-        order = np.lexsort((times, ratings.users))
-        first_tested = (ratings.indptr[1:] - wanted)[ratings.users]
-        return np.asarray(order[np.arange(ratings.count) >= first_tested])
+        earlier = least_of_rows(sortable(times), ratings.indptr, ratings.counts - wanted)
+        return np.flatnonzero(~earlier)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,12 +270,16 @@ def fitting_split(dataset: Dataset, split: Split) -> Split:
     return Holdout() if isinstance(split, Predefined) and split.fold not in names else split
 
 
+def _shuffled(ratings: Ratings, seed: int) -> AnyInts:
+    """Return the positions of all ratings in random order, in half the memory where they are few enough."""
+    order = np.arange(ratings.count, dtype=np.int32 if ratings.count < 2**31 else np.int64)
+    generator(seed, "split").shuffle(order)
+    return order
+
+
 def _drawn_of_each(ratings: Ratings, wanted: Ints, seed: int) -> Ints:
     """Return the positions of so many random ratings of each user."""
-    # Ratings are stored by user, so sorting by user and then at random shuffles each profile.
-    order = shuffled_within(ratings.users, words(seed, "split", 0, ratings.count))
-    place = np.arange(ratings.count) - ratings.indptr[ratings.users]
-    return order[place < wanted[ratings.users]]
+    return np.flatnonzero(least_of_rows(words(seed, "split", 0, ratings.count), ratings.indptr, wanted))
 
 
 def _parted(ratings: Ratings, test_rows: Ints, kind: str) -> tuple[Ratings, Ratings]:
