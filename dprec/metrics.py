@@ -270,12 +270,14 @@ class RankingAccuracy:
 
 def root_mean_squared_error(predictions: Floats, truth: Floats) -> float:
     """Return sqrt(mean((prediction - rating)^2))."""
-    return float(np.sqrt(np.mean((predictions - truth) ** 2)))
+    errors = predictions - truth
+    return float(np.sqrt(np.mean(np.square(errors, out=errors))))
 
 
 def mean_absolute_error(predictions: Floats, truth: Floats) -> float:
     """Return mean(abs(prediction - rating))."""
-    return float(np.mean(np.abs(predictions - truth)))
+    errors = predictions - truth
+    return float(np.mean(np.abs(errors, out=errors)))
 
 
 def sign_accuracy(predictions: Floats, truth: Floats) -> float:
@@ -306,7 +308,7 @@ def ranking_accuracy(
     """
     relevant = _relevant(test, train, relevant_from)
     recommended = np.minimum(test.counts, k)
-    listed = least_of_rows(~sortable(predictions), test.indptr, recommended)
+    listed = least_of_rows(lambda cells: ~sortable(predictions[cells]), test.indptr, recommended)
     hits, wanted = (true_of_rows(each, test.indptr) for each in (relevant & listed, relevant))
     return _ranking(hits, recommended, wanted)
 

@@ -8,7 +8,7 @@ them and used in every file that is written. Memory is proportional to the numbe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ from dprec.arrays import (
     Ints,
     Uint8s,
     Uint64s,
+    blocks,
     find,
     offsets,
     rows_of,
@@ -151,6 +152,7 @@ def _stable_order(numbers: Ints) -> Ints:
 MAX_LEVELS = 255
 """Levels are stored in one byte, and 0 means "not rated"."""
 
+_CELLS_AT_ONCE = 1 << 20
 _USERS_AT_ONCE = 1 << 16
 """Users whose ratings are expanded together: bounds the temporary memory for any number of users."""
 
@@ -440,16 +442,20 @@ class Ratings:
         """Return the share of each level, shape (levels,)."""
         return np.bincount(self.levels, minlength=self.scale.levels + 1)[1:] / max(1, self.count)
 
-    def user_means(self, users: AnyInts | None = None) -> Floats:
-        """Return the mean rating of some users, by default all; the overall mean for one without ratings."""
+    def user_sums(self, users: AnyInts | None = None) -> Floats:
+        """Return the sums of the ratings of some users, by default all; shape (users,)."""
         chosen = np.arange(self.n_users) if users is None else users
-        counts = self.counts[chosen]
-        sums = np.empty(chosen.size)
+        counts, sums = self.counts[chosen], np.empty(chosen.size)
         for start in range(0, chosen.size, _USERS_AT_ONCE):
             block = slice(start, start + _USERS_AT_ONCE)
             values = self.values_at(segments(self.indptr[chosen[block]], counts[block]))
             sums[block] = np.bincount(rows_of(counts[block]), weights=values, minlength=counts[block].size)
-        means = sums / np.maximum(1, counts)
+        return sums
+
+    def user_means(self, users: AnyInts | None = None) -> Floats:
+        """Return the mean rating of some users, by default all; the overall mean for one without ratings."""
+        counts = self.counts if users is None else self.counts[users]
+        means = self.user_sums(users) / np.maximum(1, counts)
         return means if counts.all() else np.where(counts > 0, means, self.mean)
 
     def at_levels(self, levels: Uint8s) -> Self:
@@ -493,11 +499,17 @@ def held_by_tested(train: Ratings, test: Ratings) -> Ratings:
     return test.given if isinstance(test, ColdRatings) else train
 
 
-def least_of_rows(numbers: Uint64s, indptr: Ints, wanted: Ints) -> Bools:
-    """Return which numbers are the least of their row, so many of each, of equal ones the first."""
+def least_of_rows(read: Callable[[slice], Uint64s], indptr: Ints, wanted: Ints) -> Bools:
+    """Return which cells have the least numbers of their row, so many of each, of equal ones the first.
+
+    ``read``: returns the numbers of some cells, which are not held all at once.
+    """
     from dprec.kernels.rows import choose_least
 
-    chosen = np.zeros(numbers.size, dtype=np.bool_)
-    line = np.empty(np.diff(indptr).max(initial=0), dtype=np.uint64)
-    choose_least(chosen, indptr, numbers, wanted, line)
+    chosen, counts = np.zeros(indptr[-1], dtype=np.bool_), np.diff(indptr)
+    line = np.empty(counts.max(initial=0), dtype=np.uint64)
+    for rows in blocks(counts, _CELLS_AT_ONCE):
+        bounds = indptr[rows.start : rows.stop + 1]
+        cells = slice(bounds[0], bounds[-1])
+        choose_least(chosen[cells], bounds - bounds[0], read(cells), wanted[rows], line)
     return chosen

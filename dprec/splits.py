@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from dprec.arrays import AnyInts, Floats, Ints, sortable
+from dprec.arrays import Floats, Ints, Uint64s, sortable
 from dprec.components import Options, Registry, option
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets import GIVEN, Dataset, without_times
@@ -100,7 +100,7 @@ class KFold(RandomSplit):
 
     def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return part `fold`."""
-        return _shuffled(ratings, seed)[self.fold :: self.folds].copy()
+        return _at_random(ratings, seed, slice(self.fold, None, self.folds))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,7 @@ class Holdout(RandomSplit):
 
     def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return round(test_fraction * count) of all ratings."""
-        return _shuffled(ratings, seed)[: round(self.test_fraction * ratings.count)].copy()
+        return _at_random(ratings, seed, slice(round(self.test_fraction * ratings.count)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +147,7 @@ class LatestSplit(Split):
 
     def latest(self, times: Floats, ratings: Ratings, wanted: Ints) -> Ints:
         """Return the positions of so many of the latest ratings of each user."""
-        earlier = least_of_rows(sortable(times), ratings.indptr, ratings.counts - wanted)
+        earlier = least_of_rows(lambda cells: sortable(times[cells]), ratings.indptr, ratings.counts - wanted)
         return np.flatnonzero(~earlier)
 
 
@@ -270,16 +270,20 @@ def fitting_split(dataset: Dataset, split: Split) -> Split:
     return Holdout() if isinstance(split, Predefined) and split.fold not in names else split
 
 
-def _shuffled(ratings: Ratings, seed: int) -> AnyInts:
-    """Return the positions of all ratings in random order, in half the memory where they are few enough."""
-    order = np.arange(ratings.count, dtype=np.int32 if ratings.count < 2**31 else np.int64)
+def _at_random(ratings: Ratings, seed: int, places: slice) -> Ints:
+    """Return the positions of ratings at some places of a random order of all."""
+    order = np.arange(ratings.count, dtype=np.min_scalar_type(-ratings.count))
     generator(seed, "split").shuffle(order)
-    return order
+    return order[places].astype(np.int64)
 
 
 def _drawn_of_each(ratings: Ratings, wanted: Ints, seed: int) -> Ints:
     """Return the positions of so many random ratings of each user."""
-    return np.flatnonzero(least_of_rows(words(seed, "split", 0, ratings.count), ratings.indptr, wanted))
+
+    def read(cells: slice) -> Uint64s:
+        return words(seed, "split", cells.start, cells.stop - cells.start)
+
+    return np.flatnonzero(least_of_rows(read, ratings.indptr, wanted))
 
 
 def _parted(ratings: Ratings, test_rows: Ints, kind: str) -> tuple[Ratings, Ratings]:

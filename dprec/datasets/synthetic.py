@@ -163,10 +163,13 @@ class Synthetic(Dataset):
         random = generator(self.seed, "synthetic opinions")
         # The variance of an inner product is that of one term times the rank.
         spread = np.sqrt(_FACTORS) / self.rank**0.25
-        biases = random.normal(0, _USER_BIAS, self.users), random.normal(0, _ITEM_BIAS, self.items)
-        factors = [random.normal(0, spread, (size, self.rank)) for size in (self.users, self.items)]
+        user_biases = random.normal(0, _USER_BIAS, self.users)
+        item_biases = random.normal(0, _ITEM_BIAS, self.items)
+        user_factors = random.normal(0, spread, (self.users, self.rank))
+        item_factors = random.normal(0, spread, (self.items, self.rank))
         opinions = (noise or random).standard_normal(items.size)
-        add_opinions(opinions, indptr, items, *biases, *factors, self.noise)
+        parts = user_biases, item_biases, user_factors, item_factors
+        add_opinions(opinions, indptr, items, *parts, self.noise)
         return opinions
 
     def _profiles(self, indptr: Ints, available: Ints) -> Int32s:
@@ -239,7 +242,8 @@ def _cuts(opinions: Floats) -> Floats:
         if place < opinions.size:
             at = place * sample.size // opinions.size
             low, high = bounds[at], bounds[at + 2 * _MARGIN]
-            below, near = np.count_nonzero(opinions < low), opinions[(opinions >= low) & (opinions <= high)]
+            below = int(np.count_nonzero(opinions < low))
+            near = opinions[(opinions >= low) & (opinions <= high)]
             if not below <= place < below + near.size:
                 below, near = 0, opinions
             cuts[level] = np.partition(near, place - below)[place - below]

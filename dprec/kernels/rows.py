@@ -8,7 +8,7 @@ from dprec.kernels.compilation import Written, compiled
 
 @compiled
 def _at_place(line: Written[Uint64s], size: int, place: int) -> np.uint64:
-    """Return what stands at a place once a line is in order (Hoare, Algorithm 65: FIND, 1961); it is mixed up."""
+    """Return what stands at a place of a line once it is in order (Hoare, Algorithm 65: FIND, 1961)."""
     first, last = 0, size - 1
     while first < last:
         pivot, left, right = line[place], first, last

@@ -400,13 +400,11 @@ class CellReader(Reader):
         )
 
 
-def _values(family: CellFamily, counts: Ints, symbols: Uint16s) -> Floats:
-    """Return the value that each symbol stands for; a part of the users at a time takes little memory."""
-    ends, values = offsets(counts), np.empty(symbols.size)
+def _values(family: CellFamily, counts: Ints, symbols: Uint16s) -> Iterator[Floats]:
+    """Yield the values that symbols stand for, those of a part of the users at a time."""
+    ends = offsets(counts)
     for users in blocks(counts, _CELLS_AT_ONCE):
-        cells = slice(ends[users.start], ends[users.stop])
-        values[cells] = family.read(counts[users], symbols[cells])
-    return values
+        yield family.read(counts[users], symbols[ends[users.start] : ends[users.stop]])
 
 
 TOLERANCE = 0.05
