@@ -24,7 +24,7 @@ from dprec.ratings import Ratings
 from dprec.wire import Exchanged
 from simulation.configuration.models import RunConfig
 from simulation.storage import directories, run_files
-from simulation.storage.files import read_archive, write_atomically, write_table
+from simulation.storage.files import read_archive, table_in, table_name, write_atomically, write_table
 from simulation.storage.summary import attack_file, write_summary
 from strategies.participation import RoundRecord
 
@@ -184,7 +184,7 @@ class RunDirectory:
             ):
                 if rows != planned:
                     accepted = f"{planned}, one for each of the {what}"
-                    raise InputError(str(self.path / name), f"{rows} rows", accepted)
+                    raise InputError(str(table_in(self.path, name)), f"{rows} rows", accepted)
         except InputError as error:
             again = f"{error.accepted}; without {directories.SUMMARY}, --resume runs it again"
             raise InputError(error.where, error.found, again) from None
@@ -209,8 +209,12 @@ class RunDirectory:
             When something cannot be written.
         """
         try:
-            write_table(self.path / directories.TRAFFIC, record.traffic)
-            write_table(self.path / directories.PREDICTIONS, record.predictions)
+            for name, columns in (
+                (directories.TRAFFIC, record.traffic),
+                (directories.PREDICTIONS, record.predictions),
+            ):
+                rows = len(next(iter(columns.values())))
+                write_table(self.path / table_name(name, rows), columns)
             write_atomically(self.path / directories.ROUNDS, run_files.written_rounds(record.rounds))
             if record.channel is not None:
                 run_files.write_channel(self.path, record.channel)

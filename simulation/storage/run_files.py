@@ -161,7 +161,7 @@ def _prediction_types(summary: Summary) -> dict[str, type[np.generic]]:
 def read_predictions(directory: Path, summary: Summary) -> files.Columns:
     """Read predictions.csv.gz; raises InputError."""
     types: dict[str, type[np.generic]] = {"user": np.str_, "item": np.str_, **_prediction_types(summary)}
-    return files.read_columns(directory / directories.PREDICTIONS, types, files.FROM_RUN)
+    return files.read_columns(files.table_in(directory, directories.PREDICTIONS), types, files.FROM_RUN)
 
 
 _CHARGED = ("uplink_payload", "uplink_message", "downlink_payload", "downlink_message")
@@ -222,7 +222,7 @@ def charged(traffic: files.Columns) -> files.Columns:
 
 def read_traffic(directory: Path, summary: Summary) -> files.Columns:
     """Read the numeric columns of traffic.csv; raises InputError."""
-    path = directory / directories.TRAFFIC
+    path = files.table_in(directory, directories.TRAFFIC)
     traffic = files.read_columns(path, _TRAFFIC_TYPES, files.FROM_RUN)
     total = bytes_per_user(traffic).sum()
     if total != summary.traffic.total_message_bytes:
@@ -406,7 +406,7 @@ def read_run(directory: Path) -> RunRecord:
         Naming the file that is damaged, or does not fit the summary.
     """
     summary = read_summary(directory)
-    path, told = directory / directories.PREDICTIONS, directory / directories.MESSAGES
+    path, told = files.table_in(directory, directories.PREDICTIONS), directory / directories.MESSAGES
     return RunRecord(
         config=read_yaml(directory / directories.CONFIG),
         summary=summary,
