@@ -77,19 +77,19 @@ def sum_of_parts(parts: Iterable[Floats], size: int) -> float:
 
     NumPy adds up halves by themselves (of multiples of 8 numbers), and theirs, so that errors stay small.
     """
-    coming, held = iter(parts), np.zeros(0)
+    return _sum_of_next(np.zeros(0), iter(parts), size)[0]
 
-    def total(count: int) -> float:
-        nonlocal held
-        if count > _AT_ONCE:
-            half = count // 16 * 8
-            return total(half) + total(count - half)
-        while held.size < count:
-            held = np.concatenate([held, next(coming)])
-        own, held = held[:count], held[count:]
-        return float(own.sum())
 
-    return total(size)
+def _sum_of_next(held: Floats, coming: Iterator[Floats], count: int) -> tuple[float, Floats]:
+    """Return the sum of so many numbers, first those that are held, and what is held then."""
+    if count > _AT_ONCE:
+        half = count // 16 * 8
+        first, held = _sum_of_next(held, coming, half)
+        second, held = _sum_of_next(held, coming, count - half)
+        return first + second, held
+    while held.size < count:
+        held = np.concatenate([held, next(coming)])
+    return float(held[:count].sum()), held[count:]
 
 
 def true_of_rows(mask: Bools, indptr: AnyInts) -> Ints:
@@ -172,6 +172,12 @@ def find(keys: AnyArray, wanted: AnyArray) -> tuple[Ints, Bools]:
     places = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
     present = keys[places] == wanted if keys.size else np.zeros(wanted.size, dtype=np.bool_)
     return places, present
+
+
+def different(values: Ints) -> tuple[Ints, Ints]:
+    """Return the few different ones of many integers, ascending, and the place of each integer among them."""
+    few = np.unique(values)
+    return few, np.searchsorted(few, values)
 
 
 def sortable(values: Floats) -> Uint64s:

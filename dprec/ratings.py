@@ -152,9 +152,8 @@ def _stable_order(numbers: Ints) -> Ints:
 MAX_LEVELS = 255
 """Levels are stored in one byte, and 0 means "not rated"."""
 
-_CELLS_AT_ONCE = 1 << 20
-_USERS_AT_ONCE = 1 << 16
-"""Users whose ratings are expanded together: bounds the temporary memory for any number of users."""
+_CELLS_AT_ONCE = 1 << 18
+"""Ratings that are expanded together: bounds the temporary memory for any number of users."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,8 +445,7 @@ class Ratings:
         """Return the sums of the ratings of some users, by default all; shape (users,)."""
         chosen = np.arange(self.n_users) if users is None else users
         counts, sums = self.counts[chosen], np.empty(chosen.size)
-        for start in range(0, chosen.size, _USERS_AT_ONCE):
-            block = slice(start, start + _USERS_AT_ONCE)
+        for block in blocks(counts, _CELLS_AT_ONCE):
             values = self.values_at(segments(self.indptr[chosen[block]], counts[block]))
             sums[block] = np.bincount(rows_of(counts[block]), weights=values, minlength=counts[block].size)
         return sums

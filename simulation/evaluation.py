@@ -210,10 +210,15 @@ class Evaluator:
         if self.test.scale.implicit:
             return None
         metric = metrics.sign_accuracy if is_binary(self.test.scale) else metrics.root_mean_squared_error
-        return metric(self.alone, self.test.values)
+        # They are kept where groups are compared with them, too.
+        return metric(self.alone if self.options.groups else self._alone(), self.test.values)
 
     @cached_property
     def alone(self) -> NDArray[np.float64]:
+        """See `_alone`."""
+        return self._alone()
+
+    def _alone(self) -> NDArray[np.float64]:
         """Predictions of devices that neither send nor receive anything, shape (test ratings,)."""
         return self.predictions(NothingSentProtocol().alone(self.held, self.catalogue).predict)
 

@@ -219,7 +219,7 @@ def run_in(
     names = shown_names(side.item_names, test, outcome.domains)
     groups = None if grouped is None else grouped.figures
     summary = summarise(
-        config, train, test, outcome, composed, judged.measured, seconds, judged.nothing_sent, names, groups
+        config, train, test, outcome, traffic, judged.measured, seconds, judged.nothing_sent, names, groups
     )
     return RunRecord(
         config=configured.written_values(),

@@ -236,14 +236,15 @@ def _cuts(opinions: Floats) -> Floats:
     """Return the least opinion of each level but the first, or infinity if there is none."""
     # A sample says about where they are, so that only the opinions near them have to be ordered.
     sample = np.sort(opinions[:: -(-opinions.size // _SAMPLE)])
+    parts = [opinions[start : start + _CHUNK] for start in range(0, opinions.size, _CHUNK)]
     bounds = np.concatenate([np.full(_MARGIN, -np.inf), sample, np.full(_MARGIN + 1, np.inf)])
     cuts = np.full(_STARS.size - 1, np.inf)
     for level, place in enumerate(np.cumsum(_per_level(opinions.size))[:-1]):
         if place < opinions.size:
             at = place * sample.size // opinions.size
             low, high = bounds[at], bounds[at + 2 * _MARGIN]
-            below = int(np.count_nonzero(opinions < low))
-            near = opinions[(opinions >= low) & (opinions <= high)]
+            below = sum(int(np.count_nonzero(part < low)) for part in parts)
+            near = np.concatenate([part[(part >= low) & (part <= high)] for part in parts])
             if not below <= place < below + near.size:
                 below, near = 0, opinions
             cuts[level] = np.partition(near, place - below)[place - below]

@@ -27,6 +27,7 @@ from dprec.arrays import (
     Uint16s,
     Uint64s,
     blocks,
+    different,
     offsets,
     rows_of,
 )
@@ -145,7 +146,7 @@ class IndependentDraws(ReportFamily):
         rating (NaN).
         """
         cells = self.cells(counts)
-        sizes, of_user = np.unique(cells, return_inverse=True)
+        sizes, of_user = different(cells)
         per_cell = np.array([self.channel(size).epsilon if size else np.nan for size in sizes.tolist()])
         per_rating = per_cell[of_user]
         return per_rating, np.where(cells > 0, per_rating * np.maximum(cells, 1), 0.0)
@@ -153,7 +154,7 @@ class IndependentDraws(ReportFamily):
     def draws_about(self, counts: Ints, asked: Ints | None = None) -> ChannelDraws:
         """Return a draw for each cell of every user."""
         cells = self.cells(counts)
-        sizes, places = np.unique(np.maximum(cells, 1), return_inverse=True)
+        sizes, places = different(np.maximum(cells, 1))
         channels = [self.channel(size) for size in sizes.tolist()]
         distinct = list(dict.fromkeys(channels))
         numbers = np.array([distinct.index(channel) for channel in channels])

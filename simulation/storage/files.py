@@ -166,7 +166,7 @@ def table_in(directory: Path, name: str) -> Path:
     return large if large.exists() else directory / name
 
 
-_ROWS_AT_ONCE = 1 << 18
+_ROWS_AT_ONCE = 1 << 16
 
 
 def write_table(path: Path, columns: Columns) -> None:
