@@ -27,6 +27,7 @@ AnyInts = NDArray[np.integer]
 AnyArray = NDArray[Any]
 
 IntegerT = TypeVar("IntegerT", bound=np.integer)
+ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 
 def offsets(counts: AnyInts) -> Ints:
@@ -174,6 +175,16 @@ def find(keys: AnyArray, wanted: AnyArray) -> tuple[Ints, Bools]:
     return places, present
 
 
+def masked(values: NDArray[ScalarT], mask: Bools) -> NDArray[ScalarT]:
+    """Return the values where a mask is true; the places of a part of them at a time take little memory."""
+    result, end = np.empty(np.count_nonzero(mask), dtype=values.dtype), 0
+    for start in range(0, mask.size, _AT_ONCE):
+        part = values[start : start + _AT_ONCE].compress(mask[start : start + _AT_ONCE])
+        result[end : end + part.size] = part
+        end += part.size
+    return result
+
+
 def different(values: Ints) -> tuple[Ints, Ints]:
     """Return the few different ones of many integers, ascending, and the place of each integer among them."""
     few = np.unique(values)
@@ -184,9 +195,6 @@ def sortable(values: Floats) -> Uint64s:
     """Return integers in the order of some numbers, equal where these are, shape (values,)."""
     bits = (values + 0.0).view(np.uint64)  # of one zero
     return np.where(bits >> np.uint64(63), ~bits, bits | np.uint64(1 << 63))
-
-
-ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 
 class GrowingArray(Generic[ScalarT]):

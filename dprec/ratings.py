@@ -28,6 +28,7 @@ from dprec.arrays import (
     Uint64s,
     blocks,
     find,
+    masked,
     offsets,
     rows_of,
     segments,
@@ -471,17 +472,19 @@ class Ratings:
         """Return the profiles of some users, who may be repeated, under the given identifiers."""
         counts = self.counts[users]
         cells = segments(self.indptr[users], counts)
-        return replace(self, indptr=offsets(counts), user_ids=user_ids, **self._of_cells(cells))
+        return replace(
+            self, indptr=offsets(counts), user_ids=user_ids, **self._of_cells(lambda column: column[cells])
+        )
 
     def select(self, keep: Bools) -> Self:
         """Return the ratings where ``keep`` is true, in the same identifier spaces."""
         counts = true_of_rows(keep, self.indptr)
-        return replace(self, indptr=offsets(counts), **self._of_cells(keep))
+        return replace(self, indptr=offsets(counts), **self._of_cells(lambda column: masked(column, keep)))
 
-    def _of_cells(self, cells: Bools | Ints) -> dict[str, Any]:
+    def _of_cells(self, taken: Callable[[AnyArray], AnyArray]) -> dict[str, Any]:
         """Return what is known of some cells, by the names of its columns."""
         columns = {name: getattr(self, name) for name in ("items", "levels", "exact", "times")}
-        return {name: None if column is None else column[cells] for name, column in columns.items()}
+        return {name: None if column is None else taken(column) for name, column in columns.items()}
 
 
 @dataclass(frozen=True, eq=False)

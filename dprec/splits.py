@@ -11,7 +11,7 @@ from dprec.components import Options, Registry, option
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets import GIVEN, Dataset, without_times
 from dprec.errors import SettingError, within
-from dprec.randomness import generator, words
+from dprec.randomness import generator, permutation, words
 from dprec.ratings import ColdRatings, Ratings, least_of_rows
 
 
@@ -100,7 +100,7 @@ class KFold(RandomSplit):
 
     def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return part `fold`."""
-        return _at_random(ratings, seed, slice(self.fold, None, self.folds))
+        return permutation(seed, "split", ratings.count)[self.fold :: self.folds].astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,8 @@ class Holdout(RandomSplit):
 
     def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return round(test_fraction * count) of all ratings."""
-        return _at_random(ratings, seed, slice(round(self.test_fraction * ratings.count)))
+        tested = round(self.test_fraction * ratings.count)
+        return permutation(seed, "split", ratings.count)[:tested].astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,13 +269,6 @@ def fitting_split(dataset: Dataset, split: Split) -> Split:
     if GIVEN in names:
         return Predefined(fold=GIVEN)
     return Holdout() if isinstance(split, Predefined) and split.fold not in names else split
-
-
-def _at_random(ratings: Ratings, seed: int, places: slice) -> Ints:
-    """Return the positions of ratings at some places of a random order of all."""
-    order = np.arange(ratings.count, dtype=np.min_scalar_type(-ratings.count))
-    generator(seed, "split").shuffle(order)
-    return order[places].astype(np.int64)
 
 
 def _drawn_of_each(ratings: Ratings, wanted: Ints, seed: int) -> Ints:

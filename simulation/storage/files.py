@@ -8,6 +8,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -146,6 +147,31 @@ Row = dict[str, Any]
 Columns = dict[str, NDArray[Any]]
 """A table by column; all columns have the same length."""
 
+
+@dataclass(frozen=True, eq=False)
+class LookedUp:
+    """A column of few different values, which are looked up where they are read: it takes less memory."""
+
+    values: NDArray[Any]
+    places: NDArray[np.integer[Any]]
+    """The place of each row's value; shape (rows,)."""
+
+    def __len__(self) -> int:
+        return self.places.size
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        return self.values[self.places[rows]]
+
+
+Table = Mapping[str, NDArray[Any] | LookedUp]
+"""A table by column, some of which may be looked up."""
+
+
+def whole(table: Table) -> Columns:
+    """Return all columns as arrays."""
+    return {name: column[:] for name, column in table.items()}
+
+
 Line = tuple[str, list[str]]
 """The place of a line, as an error names it, and its cells."""
 
@@ -169,7 +195,7 @@ def table_in(directory: Path, name: str) -> Path:
 _ROWS_AT_ONCE = 1 << 16
 
 
-def write_table(path: Path, columns: Columns) -> None:
+def write_table(path: Path, columns: Table) -> None:
     """Write a table; numbers that are not finite become empty cells.
 
     ``path``: a name that ends with .parquet makes it Parquet, else it is CSV; one that ends with .gz is

@@ -24,7 +24,14 @@ from dprec.ratings import Ratings
 from dprec.wire import Exchanged
 from simulation.configuration.models import RunConfig
 from simulation.storage import directories, run_files
-from simulation.storage.files import read_archive, table_in, table_name, write_atomically, write_table
+from simulation.storage.files import (
+    read_archive,
+    table_in,
+    table_name,
+    whole,
+    write_atomically,
+    write_table,
+)
 from simulation.storage.summary import attack_file, write_summary
 from strategies.participation import RoundRecord
 
@@ -180,7 +187,7 @@ class RunDirectory:
             record = run_files.read_run(self.path)
             for name, rows, planned, what in (
                 (directories.TRAFFIC, record.traffic["ratings"].size, train.n_users, "users"),
-                (directories.PREDICTIONS, record.predictions["prediction"].size, test.count, "test ratings"),
+                (directories.PREDICTIONS, len(record.predictions["prediction"]), test.count, "test ratings"),
             ):
                 if rows != planned:
                     accepted = f"{planned}, one for each of the {what}"
@@ -188,7 +195,8 @@ class RunDirectory:
         except InputError as error:
             again = f"{error.accepted}; without {directories.SUMMARY}, --resume runs it again"
             raise InputError(error.where, error.found, again) from None
-        predicted, ranks = record.predictions["prediction"], record.predictions.get(run_files.RANK)
+        read = whole(record.predictions)
+        predicted, ranks = read["prediction"], read.get(run_files.RANK)
         return replace(
             record,
             predictions=run_files.prediction_columns(test, predicted, ranks),

@@ -105,7 +105,7 @@ class RunRecord:
     config: dict[str, Any]
     """As in config.yaml."""
     summary: Summary
-    predictions: files.Columns
+    predictions: files.Table
     traffic: files.Columns
     """The columns of predictions.csv.gz and traffic.csv; those of numbers alone if they are read."""
     rounds: tuple[RoundRecord, ...]
@@ -123,7 +123,7 @@ class RunRecord:
     def as_stored(self) -> RunRecord:
         """Return the record with NaN for every number that no file holds."""
         columns = [
-            {name: files.finite(column) for name, column in own.items()}
+            {name: files.finite(column) for name, column in files.whole(own).items()}
             for own in (self.predictions, self.traffic)
         ]
         return replace(self, predictions=columns[0], traffic=columns[1])
@@ -140,16 +140,19 @@ RANK = "rank"
 
 def prediction_columns(
     test: Ratings, predictions: NDArray[np.float64], ranks: NDArray[np.float64] | None = None
-) -> files.Columns:
+) -> files.Table:
     """Return the columns of predictions.csv.gz.
 
     ``ranks``, shape (test ratings,): of implicit data, whose predictions are scores: where each item stands
     in its user's list of `dprec.metrics.LONGEST_LIST`; NaN where it does not.
     """
-    pairs = {"user": test.user_ids[test.users], "item": test.item_ids[test.items]}
-    if ranks is None:
-        return {**pairs, "rating": test.values, "prediction": predictions}
-    return {**pairs, "rating": np.full(test.count, np.nan), "prediction": predictions, RANK: ranks}
+    of_users, of_items = (test.user_ids, test.users), (test.item_ids, test.items)
+    pairs = {"user": files.LookedUp(*of_users), "item": files.LookedUp(*of_items)}
+    if ranks is not None:
+        return {**pairs, "rating": np.full(test.count, np.nan), "prediction": predictions, RANK: ranks}
+    # Levels begin at 1.
+    ratings = files.LookedUp(np.append(np.nan, test.scale.values), test.levels)
+    return {**pairs, "rating": ratings if test.exact is None else test.exact, "prediction": predictions}
 
 
 def _prediction_types(summary: Summary) -> dict[str, type[np.generic]]:
