@@ -32,6 +32,7 @@ from dprec.arrays import (
     offsets,
     rows_of,
     segments,
+    sum_of_parts,
     true_of_rows,
 )
 from dprec.data_frames import data_frame
@@ -436,25 +437,29 @@ class Ratings:
     @property
     def mean(self) -> float:
         """Mean rating; the middle of the scale if there are no ratings."""
-        return float(self.values.mean()) if self.count else (self.scale.low + self.scale.high) / 2
+        if not self.count:
+            return (self.scale.low + self.scale.high) / 2
+        starts = range(0, self.count, _CELLS_AT_ONCE)
+        parts = (self.values_at(slice(start, start + _CELLS_AT_ONCE)) for start in starts)
+        return sum_of_parts(parts, self.count) / self.count
 
     def histogram(self) -> Floats:
         """Return the share of each level, shape (levels,)."""
         return np.bincount(self.levels, minlength=self.scale.levels + 1)[1:] / max(1, self.count)
 
-    def user_sums(self, users: AnyInts | None = None) -> Floats:
-        """Return the sums of the ratings of some users, by default all; shape (users,)."""
-        chosen = np.arange(self.n_users) if users is None else users
-        counts, sums = self.counts[chosen], np.empty(chosen.size)
-        for block in blocks(counts, _CELLS_AT_ONCE):
-            values = self.values_at(segments(self.indptr[chosen[block]], counts[block]))
-            sums[block] = np.bincount(rows_of(counts[block]), weights=values, minlength=counts[block].size)
+    def user_sums(self) -> Floats:
+        """Return the sum of each user's ratings, shape (users,)."""
+        counts, sums = self.counts, np.empty(self.n_users)
+        for users in blocks(counts, _CELLS_AT_ONCE):
+            values = self.values_at(slice(self.indptr[users.start], self.indptr[users.stop]))
+            sums[users] = np.bincount(rows_of(counts[users]), weights=values, minlength=counts[users].size)
         return sums
 
     def user_means(self, users: AnyInts | None = None) -> Floats:
         """Return the mean rating of some users, by default all; the overall mean for one without ratings."""
-        counts = self.counts if users is None else self.counts[users]
-        means = self.user_sums(users) / np.maximum(1, counts)
+        chosen = slice(None) if users is None else users
+        counts = self.counts[chosen]
+        means = self.user_sums()[chosen] / np.maximum(1, counts)
         return means if counts.all() else np.where(counts > 0, means, self.mean)
 
     def at_levels(self, levels: Uint8s) -> Self:

@@ -52,7 +52,7 @@ from dprec.wire import ReportCodec
 
 _SMALLEST_EPSILON = 1e-9
 
-_CELLS_AT_ONCE = 1 << 20
+_CELLS_AT_ONCE = 1 << 18
 
 _ROUNDING = 1 + 1e-9
 """What losses of profiles of different sizes may differ by when they are rounded."""

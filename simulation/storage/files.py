@@ -120,7 +120,11 @@ def parse_document(model: type[_DocumentT], text: str, where: str) -> _DocumentT
 def write_archive(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write named arrays to one compressed file."""
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    # As numpy.savez_compressed, which takes five times as long for two thirds of the size.
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
     write_atomically(path, buffer.getvalue())
 
 

@@ -9,7 +9,9 @@ import io
 import json
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +58,8 @@ class Checkpoints:
 
     path: Path
     """The file: a NumPy archive."""
-    depends: dict[str, Any]
-    """What the run depends on, by dotted key; a checkpoint is refused if any of it differs."""
+    depends: Callable[[], dict[str, Any]]
+    """Returns what the run depends on, by dotted key; a checkpoint is refused if any of it differs."""
 
     def save(self, state: BroadcastRounds) -> None:
         """Write the state after a round."""
@@ -68,7 +70,7 @@ class Checkpoints:
                 arrays[name] = np.frombuffer(device.encode(), dtype=np.uint8)
         values = {
             **formats.STAMP,
-            "depends": self.depends,
+            "depends": self.depends(),
             "records": [vars(record) for record in state.records],
             "first_user": [
                 [kind, up, own.messages, own.payload_bytes, own.message_bytes, own.example.hex()]
@@ -101,7 +103,7 @@ class Checkpoints:
             values = json.loads(arrays.pop(_VALUES).tobytes())
             formats.check(values, str(self.path))
             began_with = "the configuration and data it began with"
-            directories.check_same(self.path, values["depends"], self.depends, began_with)
+            directories.check_same(self.path, values["depends"], self.depends(), began_with)
             fresh.accountant = PrivacyAccountant.from_arrays(
                 {key.removeprefix(_LEDGER): own for key, own in arrays.items() if key.startswith(_LEDGER)}
             )
@@ -146,8 +148,12 @@ class RunDirectory:
 
     def checkpoints(self, config: RunConfig, train: Ratings, test: Ratings) -> Checkpoints:
         """Return the checkpoints of a run on these ratings."""
-        depends = directories.mattering(config.written_values())
-        depends["digest of the ratings"] = directories.fingerprint(train, test)
+
+        @cache
+        def depends() -> dict[str, Any]:
+            digest = {"digest of the ratings": directories.fingerprint(train, test)}
+            return directories.mattering(config.written_values()) | digest
+
         return Checkpoints(self.path / CHECKPOINT, depends)
 
     def entropy(self) -> bytes:
