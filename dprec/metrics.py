@@ -20,7 +20,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from dprec.arrays import AnyArray, AnyInts, Bools, Floats, Ints, find, sortable, true_of_rows
+from dprec.arrays import (
+    AnyArray,
+    AnyInts,
+    Bools,
+    Floats,
+    Ints,
+    blocks,
+    find,
+    sortable,
+    sum_of_parts,
+    true_of_rows,
+)
 from dprec.components import imported_function
 from dprec.errors import InputError, RunError, SettingError, one_line
 from dprec.randomness import generator
@@ -270,14 +281,21 @@ class RankingAccuracy:
 
 def root_mean_squared_error(predictions: Floats, truth: Floats) -> float:
     """Return sqrt(mean((prediction - rating)^2))."""
-    errors = predictions - truth
-    return float(np.sqrt(np.mean(np.square(errors, out=errors))))
+    return math.sqrt(_mean(lambda cells: np.square(predictions[cells] - truth[cells]), truth.size))
 
 
 def mean_absolute_error(predictions: Floats, truth: Floats) -> float:
     """Return mean(abs(prediction - rating))."""
-    errors = predictions - truth
-    return float(np.mean(np.abs(errors, out=errors)))
+    return _mean(lambda cells: np.abs(predictions[cells] - truth[cells]), truth.size)
+
+
+def _mean(read: Callable[[slice], Floats], size: int) -> float:
+    """Return the mean over so many cells, of which a part at a time is held."""
+    parts = (read(slice(start, start + _CELLS_AT_ONCE)) for start in range(0, size, _CELLS_AT_ONCE))
+    return sum_of_parts(parts, size) / size if size else math.nan
+
+
+_CELLS_AT_ONCE = 1 << 18
 
 
 def sign_accuracy(predictions: Floats, truth: Floats) -> float:
@@ -347,8 +365,11 @@ def _relevant(test: Ratings, train: Ratings, relevant_from: float | None) -> Boo
         return np.ones(test.count, dtype=np.bool_)
     if relevant_from is not None:
         return test.values >= relevant_from
-    tested = np.flatnonzero(test.counts)
-    return test.values >= np.repeat(train.user_means(tested), test.counts[tested])
+    means, relevant = train.user_means(), np.empty(test.count, dtype=np.bool_)
+    for users in blocks(test.counts, _CELLS_AT_ONCE):
+        cells = slice(test.indptr[users.start], test.indptr[users.stop])
+        relevant[cells] = test.values_at(cells) >= np.repeat(means[users], test.counts[users])
+    return relevant
 
 
 def _ranking(hits: AnyArray, recommended: AnyArray, wanted: AnyArray) -> RankingAccuracy:
