@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -242,18 +242,21 @@ class Evaluator:
         return groupings
 
     def users_of_groups(
-        self, outcome: Outcome, predictions: NDArray[np.float64], charged: Mapping[str, NDArray[Any]]
+        self,
+        outcome: Outcome,
+        predictions: NDArray[np.float64],
+        charged: Callable[[], Mapping[str, NDArray[Any]]],
     ) -> GroupedUsers | None:
         """Return what happens to each user with test ratings; None where no groups are asked for.
 
         ``predictions``: of the test ratings.
-        ``charged``: columns by user of the train ratings: message bytes and losses.
+        ``charged``: returns columns by user of the train ratings: message bytes and losses.
         """
         if not self.options.groups:
             return None
         test, users = self.test, np.flatnonzero(self.test.counts)
         cold = isinstance(test, ColdRatings)
-        of_train = {name: np.full(test.n_users, np.nan) if cold else own for name, own in charged.items()}
+        of_train = {name: np.full(test.n_users, np.nan) if cold else own for name, own in charged().items()}
         lists = self.lists(*outcome.ranking)
         popularity = np.bincount(self.train.items, minlength=self.train.n_items) / self.train.n_users
         of_lists, own = metrics.popularities(lists.lists[:, :_LISTED], users, self.held, popularity)

@@ -212,7 +212,7 @@ def run_in(
         judged = _judged(installer, evaluator, keys, directory).noted(configured.protocol.reasons(public))
         outcome, composed = judged.outcome, judged.outcome.accountant.get_epsilon(config.protocol.delta)
         traffic = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
-        grouped = evaluator.users_of_groups(outcome, judged.predictions, charged(traffic))
+        grouped = evaluator.users_of_groups(outcome, judged.predictions, partial(charged, traffic))
         attacks, game = config.attacks, Laboratory(installer, keys, evaluator, side.users, judged)
         reached = {"attacks": perform(attacks, game, progress)} if attacks else {}
     seconds = session.startup_seconds, time.perf_counter() - began
