@@ -181,7 +181,7 @@ class Path:
         observations = Observations(
             offsets(counts),
             np.concatenate([own.items for own in decoded]),
-            lambda: np.concatenate(values),
+            lambda: values,
             (counts.size, self.train.n_items),
             self.train.scale,
             self.calibrated.noise_variance(counts),

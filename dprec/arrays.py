@@ -27,6 +27,7 @@ AnyInts = NDArray[np.integer]
 AnyArray = NDArray[Any]
 
 IntegerT = TypeVar("IntegerT", bound=np.integer)
+ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 
 def offsets(counts: AnyInts) -> Ints:
@@ -70,6 +71,40 @@ def blocks(counts: AnyInts, most: int) -> Iterator[slice]:
     cuts = np.flatnonzero(np.diff(np.cumsum(counts) // most)) + 1
     for start, stop in pairwise([0, *cuts.tolist(), counts.size]):
         yield slice(start, stop)
+
+
+def sum_of_parts(parts: Iterable[Floats], size: int) -> float:
+    """Return the sum of so many numbers, which come in parts, with the bits that they have in one array.
+
+    NumPy adds up halves by themselves (of multiples of 8 numbers), and theirs, so that errors stay small.
+    """
+    return _sum_of_next(np.zeros(0), iter(parts), size)[0]
+
+
+def _sum_of_next(held: Floats, coming: Iterator[Floats], count: int) -> tuple[float, Floats]:
+    """Return the sum of so many numbers, first those that are held, and what is held then."""
+    if count > _AT_ONCE:
+        half = count // 16 * 8
+        first, held = _sum_of_next(held, coming, half)
+        second, held = _sum_of_next(held, coming, count - half)
+        return first + second, held
+    while held.size < count:
+        held = np.concatenate([held, next(coming)])
+    return float(held[:count].sum()), held[count:]
+
+
+def true_of_rows(mask: Bools, indptr: AnyInts) -> Ints:
+    """Return how many cells of each row are true, shape (rows,)."""
+    counts = np.empty(indptr.size - 1, dtype=np.int64)
+    for rows in blocks(np.diff(indptr), _AT_ONCE):
+        bounds = indptr[rows.start : rows.stop + 1]
+        before = offsets(mask[bounds[0] : bounds[-1]].view(np.uint8))
+        counts[rows] = np.diff(before[bounds - bounds[0]])
+    return counts
+
+
+_AT_ONCE = 1 << 18
+"""Cells that are added up together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +175,26 @@ def find(keys: AnyArray, wanted: AnyArray) -> tuple[Ints, Bools]:
     return places, present
 
 
-ScalarT = TypeVar("ScalarT", bound=np.generic)
+def masked(values: NDArray[ScalarT], mask: Bools) -> NDArray[ScalarT]:
+    """Return the values where a mask is true; the places of a part of them at a time take little memory."""
+    result, end = np.empty(np.count_nonzero(mask), dtype=values.dtype), 0
+    for start in range(0, mask.size, _AT_ONCE):
+        part = values[start : start + _AT_ONCE].compress(mask[start : start + _AT_ONCE])
+        result[end : end + part.size] = part
+        end += part.size
+    return result
+
+
+def different(values: Ints) -> tuple[Ints, Ints]:
+    """Return the few different ones of many integers, ascending, and the place of each integer among them."""
+    few = np.unique(values)
+    return few, np.searchsorted(few, values)
+
+
+def sortable(values: Floats) -> Uint64s:
+    """Return integers in the order of some numbers, equal where these are, shape (values,)."""
+    bits = (values + 0.0).view(np.uint64)  # of one zero
+    return np.where(bits >> np.uint64(63), ~bits, bits | np.uint64(1 << 63))
 
 
 class GrowingArray(Generic[ScalarT]):

@@ -20,11 +20,23 @@ from typing import Any, Self
 
 import numpy as np
 
-from dprec.arrays import AnyArray, AnyInts, Bools, Floats, Ints, find, places_of
+from dprec.arrays import (
+    AnyArray,
+    AnyInts,
+    Bools,
+    Floats,
+    Ints,
+    blocks,
+    find,
+    places_of,
+    sortable,
+    sum_of_parts,
+    true_of_rows,
+)
 from dprec.components import imported_function
 from dprec.errors import InputError, RunError, SettingError, one_line
 from dprec.randomness import generator
-from dprec.ratings import Ratings, held_by_tested
+from dprec.ratings import Ratings, held_by_tested, least_of_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,12 +333,21 @@ class RankingAccuracy:
 
 def root_mean_squared_error(predictions: Floats, truth: Floats) -> float:
     """Return sqrt(mean((prediction - rating)^2))."""
-    return float(np.sqrt(np.mean((predictions - truth) ** 2)))
+    return math.sqrt(_mean(lambda cells: np.square(predictions[cells] - truth[cells]), truth.size))
 
 
 def mean_absolute_error(predictions: Floats, truth: Floats) -> float:
     """Return mean(abs(prediction - rating))."""
-    return float(np.mean(np.abs(predictions - truth)))
+    return _mean(lambda cells: np.abs(predictions[cells] - truth[cells]), truth.size)
+
+
+def _mean(read: Callable[[slice], Floats], size: int) -> float:
+    """Return the mean over so many cells, of which a part at a time is held."""
+    parts = (read(slice(start, start + _CELLS_AT_ONCE)) for start in range(0, size, _CELLS_AT_ONCE))
+    return sum_of_parts(parts, size) / size if size else math.nan
+
+
+_CELLS_AT_ONCE = 1 << 18
 
 
 def sign_accuracy(predictions: Floats, truth: Floats) -> float:
@@ -356,12 +377,9 @@ def ranking_accuracy(
     rating, recall over those with a relevant one (Neera et al. [neera2023], section 5.2, Table 3).
     """
     relevant = is_relevant(test, train, relevant_from)
-    # Users are contiguous in the ratings, so the ranking keeps each user's stretch in place.
-    ranking = np.lexsort((test.items, -predictions, test.users))
-    ranks = places_of(test.counts)
-    hits = np.bincount(test.users, weights=relevant[ranking] & (ranks < k), minlength=test.n_users)
     recommended = np.minimum(test.counts, k)
-    wanted = np.bincount(test.users, weights=relevant, minlength=test.n_users)
+    listed = least_of_rows(lambda cells: ~sortable(predictions[cells]), test.indptr, recommended)
+    hits, wanted = (true_of_rows(each, test.indptr) for each in (relevant & listed, relevant))
     return _ranking(hits, recommended, wanted)
 
 
@@ -400,8 +418,11 @@ def is_relevant(test: Ratings, train: Ratings, relevant_from: float | None = Non
         return np.ones(test.count, dtype=np.bool_)
     if relevant_from is not None:
         return test.values >= relevant_from
-    tested = np.flatnonzero(test.counts)
-    return test.values >= np.repeat(train.user_means(tested), test.counts[tested])
+    means, relevant = train.user_means(), np.empty(test.count, dtype=np.bool_)
+    for users in blocks(test.counts, _CELLS_AT_ONCE):
+        cells = slice(test.indptr[users.start], test.indptr[users.stop])
+        relevant[cells] = test.values_at(cells) >= np.repeat(means[users], test.counts[users])
+    return relevant
 
 
 def _ranking(hits: AnyArray, recommended: AnyArray, wanted: AnyArray) -> RankingAccuracy:

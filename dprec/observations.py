@@ -7,7 +7,7 @@ class; a completion that uses the likelihood is fitted to what is registered for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from dprec.accounting import NoisySum, gaussian_epsilon, largest_mu
-from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Uint8s, offsets, rows_of
+from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Uint8s, offsets, rows_of, sum_of_parts
 from dprec.catalogue import Catalogue
 from dprec.components import Options, option
 from dprec.errors import InputError
@@ -239,6 +239,11 @@ class RatedSets:
         users, items = np.divmod(np.unique(np.concatenate(cells)), n_items)
         return cls(users.astype(np.int32), items.astype(np.int32), sets[0].n_users)
 
+    @property
+    def counts(self) -> Ints:
+        """Items of each user, shape (users,)."""
+        return np.bincount(self.users, minlength=self.n_users)
+
 
 @dataclass(frozen=True, eq=False)
 class Observations:
@@ -248,8 +253,8 @@ class Observations:
     """The cells of user ``u`` are at ``indptr[u]:indptr[u + 1]``; shape (users + 1,)."""
     items: Int32s
     """Shape (cells,)."""
-    read: Callable[[], Floats]
-    """Returns `values`, which take four times the memory of the symbols that most of them are read from."""
+    read: Callable[[], Iterable[Floats]]
+    """Returns `values` in parts: they take four times the memory of the symbols that most are read from."""
     shape: tuple[int, int]
     """Users and items of the whole catalogue, observed or not."""
     scale: RatingScale
@@ -292,7 +297,7 @@ class Observations:
         if np.any(users[1:] < users[:-1]):
             raise ValueError("cells that are not by user")
         indptr = offsets(np.bincount(users, minlength=shape[0]))
-        return cls(indptr, items.astype(np.int32, copy=False), lambda: values, shape, *further, **named)
+        return cls(indptr, items.astype(np.int32, copy=False), lambda: [values], shape, *further, **named)
 
     @classmethod
     def joined(cls, parts: Sequence[Observations]) -> Self:
@@ -329,7 +334,7 @@ class Observations:
         return cls(
             offsets(np.bincount(users, minlength=first.shape[0])),
             items[order],
-            lambda: np.concatenate([part.values for part in parts])[order],
+            lambda: [np.concatenate([part.values for part in parts])[order]],
             first.shape,
             first.scale,
             noise_variance=_mean_of(parts),
@@ -350,7 +355,7 @@ class Observations:
             self,
             indptr=offsets(np.bincount(self.users[chosen], minlength=self.shape[0])),
             items=self.items[chosen],
-            read=lambda: self.values[chosen],
+            read=lambda: [self.values[chosen]],
             likelihood=None if self.likelihood is None else self.likelihood[chosen],
             evidence=evidence,
         )
@@ -370,7 +375,7 @@ class Observations:
             self,
             indptr=offsets(np.bincount(self.users[begins], minlength=self.shape[0])),
             items=self.items[begins],
-            read=lambda: values,
+            read=lambda: [values],
             noise_variance=noise_variance,
             likelihood=None if self.likelihood is None else np.hstack(evidence.channels).T[evidence.columns],
             evidence=evidence,
@@ -398,7 +403,15 @@ class Observations:
     @cached_property
     def values(self) -> Floats:
         """What the published decoder reads from reports, which may lie outside the scale; shape (cells,)."""
-        return self.read()
+        values, first = np.empty(self.items.size), 0
+        for part in self.read():
+            values[first : first + part.size] = part
+            first += part.size
+        return values
+
+    def parts(self) -> Iterable[Floats]:
+        """Return `values` in parts, for who needs them once; they are not kept."""
+        return [self.values] if "values" in vars(self) else self.read()
 
     @property
     def counts(self) -> Ints:
@@ -418,7 +431,8 @@ class Observations:
     @property
     def mean(self) -> float:
         """Mean observed value; the middle of the scale when nothing was observed."""
-        return float(self.values.mean()) if self.values.size else (self.scale.low + self.scale.high) / 2
+        size = self.items.size
+        return sum_of_parts(self.parts(), size) / size if size else (self.scale.low + self.scale.high) / 2
 
     @property
     def symbols(self) -> SymbolReports | None:
@@ -439,7 +453,7 @@ class Observations:
             self,
             indptr=np.arange(order.size + 1),
             items=self.items[order],
-            read=lambda: self.values[order],
+            read=lambda: [self.values[order]],
             shape=(order.size, self.shape[1]),
             likelihood=None if self.likelihood is None else self.likelihood[order],
             evidence=None if self.evidence is None else self.evidence.unlinked(order),

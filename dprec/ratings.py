@@ -8,6 +8,7 @@ them and used in every file that is written. Memory is proportional to the numbe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,9 +25,14 @@ from dprec.arrays import (
     Int32s,
     Ints,
     Uint8s,
+    Uint64s,
+    blocks,
+    masked,
     offsets,
     rows_of,
     segments,
+    sum_of_parts,
+    true_of_rows,
 )
 from dprec.data_frames import data_frame
 from dprec.errors import InputError
@@ -39,8 +45,8 @@ if TYPE_CHECKING:
 MAX_LEVELS = 255
 """Levels are stored in one byte, and 0 means "not rated"."""
 
-_USERS_AT_ONCE = 1 << 16
-"""Users whose ratings are expanded together: bounds the temporary memory for any number of users."""
+_CELLS_AT_ONCE = 1 << 18
+"""Ratings that are expanded together: bounds the temporary memory for any number of users."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,22 +339,29 @@ class Ratings:
     @property
     def mean(self) -> float:
         """Mean rating; the middle of the scale if there are no ratings."""
-        return float(self.values.mean()) if self.count else (self.scale.low + self.scale.high) / 2
+        if not self.count:
+            return (self.scale.low + self.scale.high) / 2
+        starts = range(0, self.count, _CELLS_AT_ONCE)
+        parts = (self.values_at(slice(start, start + _CELLS_AT_ONCE)) for start in starts)
+        return sum_of_parts(parts, self.count) / self.count
 
     def histogram(self) -> Floats:
         """Return the share of each level, shape (levels,)."""
         return np.bincount(self.levels, minlength=self.scale.levels + 1)[1:] / max(1, self.count)
 
+    def user_sums(self) -> Floats:
+        """Return the sum of each user's ratings, shape (users,)."""
+        counts, sums = self.counts, np.empty(self.n_users)
+        for users in blocks(counts, _CELLS_AT_ONCE):
+            values = self.values_at(slice(self.indptr[users.start], self.indptr[users.stop]))
+            sums[users] = np.bincount(rows_of(counts[users]), weights=values, minlength=counts[users].size)
+        return sums
+
     def user_means(self, users: AnyInts | None = None) -> Floats:
         """Return the mean rating of some users, by default all; the overall mean for one without ratings."""
-        chosen = np.arange(self.n_users) if users is None else users
+        chosen = slice(None) if users is None else users
         counts = self.counts[chosen]
-        sums = np.empty(chosen.size)
-        for start in range(0, chosen.size, _USERS_AT_ONCE):
-            block = slice(start, start + _USERS_AT_ONCE)
-            values = self.values_at(segments(self.indptr[chosen[block]], counts[block]))
-            sums[block] = np.bincount(rows_of(counts[block]), weights=values, minlength=counts[block].size)
-        means = sums / np.maximum(1, counts)
+        means = self.user_sums()[chosen] / np.maximum(1, counts)
         return means if counts.all() else np.where(counts > 0, means, self.mean)
 
     def at_levels(self, levels: Uint8s) -> Self:
@@ -370,18 +383,19 @@ class Ratings:
         """Return the profiles of some users, who may be repeated, under the given identifiers."""
         counts = self.counts[users]
         cells = segments(self.indptr[users], counts)
-        return replace(self, indptr=offsets(counts), user_ids=user_ids, **self._of_cells(cells))
+        return replace(
+            self, indptr=offsets(counts), user_ids=user_ids, **self._of_cells(lambda column: column[cells])
+        )
 
     def select(self, keep: Bools) -> Self:
         """Return the ratings where ``keep`` is true, in the same identifier spaces."""
-        counts, filled = np.zeros(self.n_users, dtype=np.int64), np.flatnonzero(self.counts)
-        counts[filled] = np.add.reduceat(keep, self.indptr[filled], dtype=np.int64) if filled.size else 0
-        return replace(self, indptr=offsets(counts), **self._of_cells(keep))
+        counts = true_of_rows(keep, self.indptr)
+        return replace(self, indptr=offsets(counts), **self._of_cells(lambda column: masked(column, keep)))
 
-    def _of_cells(self, cells: Bools | Ints) -> dict[str, Any]:
+    def _of_cells(self, taken: Callable[[AnyArray], AnyArray]) -> dict[str, Any]:
         """Return what is known of some cells, by the names of its columns."""
         columns = {name: getattr(self, name) for name in ("items", "levels", "exact", "times")}
-        return {name: None if column is None else column[cells] for name, column in columns.items()}
+        return {name: None if column is None else taken(column) for name, column in columns.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,3 +409,19 @@ class ColdRatings(Ratings):
 def held_by_tested(train: Ratings, test: Ratings) -> Ratings:
     """Return what the users of test ratings hold: the train ratings, or what is given to cold users."""
     return test.given if isinstance(test, ColdRatings) else train
+
+
+def least_of_rows(read: Callable[[slice], Uint64s], indptr: Ints, wanted: Ints) -> Bools:
+    """Return which cells have the least numbers of their row, so many of each, of equal ones the first.
+
+    ``read``: returns the numbers of some cells, which are not held all at once.
+    """
+    from dprec.kernels.rows import choose_least
+
+    chosen, counts = np.zeros(indptr[-1], dtype=np.bool_), np.diff(indptr)
+    line = np.empty(counts.max(initial=0), dtype=np.uint64)
+    for rows in blocks(counts, _CELLS_AT_ONCE):
+        bounds = indptr[rows.start : rows.stop + 1]
+        cells = slice(bounds[0], bounds[-1])
+        choose_least(chosen[cells], bounds - bounds[0], read(cells), wanted[rows], line)
+    return chosen

@@ -6,14 +6,14 @@ from typing import Literal
 
 import numpy as np
 
-from dprec.arrays import Floats, Ints
+from dprec.arrays import Floats, Ints, Uint64s, sortable
 from dprec.components import Options, Registry, option
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets import GIVEN, VALIDATION, Dataset, without_times
 from dprec.errors import SettingError, within
 from dprec.moments import Moment, in_unit_of, reach_of, seconds_of
-from dprec.randomness import generator, shuffled_within, words
-from dprec.ratings import ColdRatings, Ratings
+from dprec.randomness import generator, permutation, words
+from dprec.ratings import ColdRatings, Ratings, least_of_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +101,7 @@ class KFold(RandomSplit):
 
     def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return part `fold`."""
-        order = generator(seed, "split").permutation(ratings.count)
-        return order[self.fold :: self.folds]
+        return permutation(seed, "split", ratings.count)[self.fold :: self.folds].astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,8 +113,8 @@ class Holdout(RandomSplit):
 
     def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return round(test_fraction * count) of all ratings."""
-        order = generator(seed, "split").permutation(ratings.count)
-        return order[: round(self.test_fraction * ratings.count)]
+        tested = round(self.test_fraction * ratings.count)
+        return permutation(seed, "split", ratings.count)[:tested].astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,9 +152,8 @@ class LatestSplit(Split):
 
     def latest(self, times: Floats, ratings: Ratings, wanted: Ints) -> Ints:
         """Return the positions of so many of the latest ratings of each user."""
-        order = np.lexsort((times, ratings.users))
-        first_tested = (ratings.indptr[1:] - wanted)[ratings.users]
-        return np.asarray(order[np.arange(ratings.count) >= first_tested])
+        earlier = least_of_rows(lambda cells: sortable(times[cells]), ratings.indptr, ratings.counts - wanted)
+        return np.flatnonzero(~earlier)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -341,10 +339,11 @@ def validation_split(dataset: Dataset, split: Split) -> Predefined | None:
 
 def _drawn_of_each(ratings: Ratings, wanted: Ints, seed: int) -> Ints:
     """Return the positions of so many random ratings of each user."""
-    # Ratings are stored by user, so sorting by user and then at random shuffles each profile.
-    order = shuffled_within(ratings.users, words(seed, "split", 0, ratings.count))
-    place = np.arange(ratings.count) - ratings.indptr[ratings.users]
-    return order[place < wanted[ratings.users]]
+
+    def read(cells: slice) -> Uint64s:
+        return words(seed, "split", cells.start, cells.stop - cells.start)
+
+    return np.flatnonzero(least_of_rows(read, ratings.indptr, wanted))
 
 
 def _parted(ratings: Ratings, test_rows: Ints, kind: str) -> tuple[Ratings, Ratings]:

@@ -4,9 +4,11 @@ The command line is named here as a string, as in the metadata of an installed s
 package imports the simulation.
 """
 
+import ctypes
 import os
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
@@ -55,8 +57,25 @@ def interrupt_once(number: int, frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
+def return_memory(library: str | None = None) -> None:
+    """Have the C library, if it is glibc, return large arrays to the system as soon as they are freed.
+
+    Else it keeps what threads have freed in heaps of their own, and more and larger arrays the larger those
+    were that have been freed: a tenth of what a large run takes.
+    """
+    with suppress(OSError, AttributeError):
+        set_option = ctypes.CDLL(library).mallopt
+        for option, value in _OF_GLIBC:
+            set_option(option, value)
+
+
+_OF_GLIBC = ((-8, 1), (-3, 1 << 22), (-1, 1 << 24))
+"""M_ARENA_MAX, one heap; M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, bytes; as in malloc.h."""
+
+
 def run_command_line(command_line: str = COMMAND_LINE, packages: Sequence[str] = PACKAGES) -> None:
     """Check some packages, then run the command line of a module, which exits."""
+    return_memory()
     # Who ignores them, as in the background of a shell, goes on ignoring them.
     for ending, usual in _ENDING.items():
         if signal.getsignal(ending) is usual:

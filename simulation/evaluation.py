@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -255,10 +255,15 @@ class Evaluator:
         if self.test.scale.implicit:
             return None
         metric = metrics.sign_accuracy if is_binary(self.test.scale) else metrics.root_mean_squared_error
-        return metric(self.alone, self.test.values)
+        # They are kept where groups are compared with them, too.
+        return metric(self.alone if self.options.groups else self._alone(), self.test.values)
 
     @cached_property
     def alone(self) -> NDArray[np.float64]:
+        """See `_alone`."""
+        return self._alone()
+
+    def _alone(self) -> NDArray[np.float64]:
         """Predictions of devices that neither send nor receive anything, shape (test ratings,)."""
         return self.predictions(NothingSentProtocol().alone(self.held, self.catalogue).predict)
 
@@ -282,20 +287,23 @@ class Evaluator:
         return groupings
 
     def users_of_groups(
-        self, predictions: NDArray[np.float64], lists: Lists | None, charged: Mapping[str, NDArray[Any]]
+        self,
+        predictions: NDArray[np.float64],
+        lists: Lists | None,
+        charged: Callable[[], Mapping[str, NDArray[Any]]],
     ) -> GroupedUsers | None:
         """Return what happens to each user with test ratings; None where no groups are asked for.
 
         ``predictions``: of the test ratings.
         ``lists``: those of `longest_lists`.
-        ``charged``: columns by user of the train ratings: message bytes and losses.
+        ``charged``: returns columns by user of the train ratings: message bytes and losses.
         """
         if not self.options.groups:
             return None
         assert lists is not None
         test, users = self.test, np.flatnonzero(self.test.counts)
         cold = isinstance(test, ColdRatings)
-        of_train = {name: np.full(test.n_users, np.nan) if cold else own for name, own in charged.items()}
+        of_train = {name: np.full(test.n_users, np.nan) if cold else own for name, own in charged().items()}
         first = lists.items[:, :_LISTED]
         popularity = np.bincount(self.train.items, minlength=self.train.n_items) / self.train.n_users
         of_lists, own = metrics.popularities(first, users, self.held, popularity)

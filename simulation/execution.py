@@ -222,14 +222,14 @@ def run_in(
         judged = _judged(installer, evaluator, keys, directory).noted(configured.protocol.reasons(public))
         outcome, composed = judged.outcome, judged.outcome.accountant.get_epsilon(config.protocol.delta)
         traffic = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
-        grouped = evaluator.users_of_groups(judged.predictions, judged.lists, charged(traffic))
+        grouped = evaluator.users_of_groups(judged.predictions, judged.lists, partial(charged, traffic))
         attacks, game = config.attacks, Laboratory(installer, keys, evaluator, side.users, judged)
         reached = {"attacks": perform(attacks, game, progress)} if attacks else {}
     seconds = session.startup_seconds, time.perf_counter() - began
     names = shown_names(side.item_names, test, outcome.domains)
     groups = None if grouped is None else grouped.figures
     summary = summarise(
-        config, train, test, outcome, composed, judged.measured, seconds, judged.nothing_sent, names, groups
+        config, train, test, outcome, traffic, judged.measured, seconds, judged.nothing_sent, names, groups
     )
     return RunRecord(
         config=configured.written_values(),

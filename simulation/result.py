@@ -35,10 +35,12 @@ class RunResult:
         """The contents of summary.json."""
         return self.record.summary.as_json()
 
-    @property
+    @cached_property
     def predictions(self) -> Columns:
         """The columns of predictions.csv.gz."""
-        return self.record.predictions
+        from simulation.storage.files import whole
+
+        return whole(self.record.predictions)
 
     @property
     def lists(self) -> Columns | None:

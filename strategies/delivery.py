@@ -35,11 +35,6 @@ class Seen:
     """Items of the catalogue."""
 
     @classmethod
-    def of(cls, users: AnyInts, items: AnyInts, shape: tuple[int, int]) -> Self:
-        """Return what is seen, from cells in the order of the users."""
-        return cls(np.bincount(users, minlength=shape[0]), items, shape[1])
-
-    @classmethod
     def nothing(cls, shape: tuple[int, int]) -> Self:
         """Return that nothing is seen, where reports hide the rated items."""
         return cls(np.zeros(shape[0], dtype=np.int64), np.zeros(0, dtype=np.int64), shape[1])

@@ -19,7 +19,7 @@ from flwr.common.constant import SUPERLINK_NODE_ID
 from flwr.common.serde import message_to_proto
 from flwr.serverapp import Grid
 
-from dprec.arrays import Ints
+from dprec.arrays import Ints, different
 from dprec.exchange import DELIVER, REPLY, REQUEST, FinalFactors, Reports, Request
 from dprec.wire import WITH_RECORD, WITHOUT_RECORD, TrafficLedger, Users
 from strategies.participation import RoundRecord
@@ -73,7 +73,7 @@ class RoundAccount:
 
     def charge_requests(self, users: Ints, payloads: Ints, content_of: Callable[[bytes], RecordDict]) -> None:
         """Charge each user for a request of its own, whose content is made of its payload's size."""
-        lengths, of_user = np.unique(payloads, return_inverse=True)
+        lengths, of_user = different(payloads)
         sizes = _sizes(lengths, lambda length: self._request_size(content_of(bytes(length))))
         self.traffic.charge_downlink(users, payloads, sizes[of_user], kind=self.kind)
 

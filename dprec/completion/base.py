@@ -263,10 +263,16 @@ class UserAverage(Completion):
 
 def means_of(observations: Observations, owners: Int32s, size: int) -> tuple[Floats, int]:
     """Return the mean value of every user or item, the overall mean without any, and how many have none."""
-    counts = np.bincount(owners, minlength=size)
-    sums = np.bincount(owners, weights=observations.values, minlength=size)
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), observations.mean)
-    return means, int((counts == 0).sum())
+    counts, sums, first = np.zeros(size, dtype=np.int64), np.zeros(size), 0
+    for values in observations.parts():
+        own = owners[first : first + values.size]
+        np.add.at(counts, own, 1)
+        np.add.at(sums, own, values)
+        first += values.size
+    means, unseen = sums / np.maximum(counts, 1), counts == 0
+    if unseen.any():
+        means[unseen] = observations.mean
+    return means, int(unseen.sum())
 
 
 _LEVELS_OF_MEANS = 201
@@ -279,11 +285,10 @@ def own_averages(train: Ratings, prior: float, prior_ratings: float) -> Averages
     For user u with n ratings it is ``(sum of the ratings + w prior) / (n + w)``, w being ``prior_ratings``;
     the prior itself where n + w is 0. ``train`` holds the ratings of both domains where there are two.
     """
-    sums = np.bincount(train.users, weights=train.values, minlength=train.n_users)
     weights = train.counts + prior_ratings
     informed = weights > 0
     means = np.full(train.n_users, prior)
-    means[informed] = (sums + prior_ratings * prior)[informed] / weights[informed]
+    means[informed] = (train.user_sums() + prior_ratings * prior)[informed] / weights[informed]
     without = int((train.counts == 0).sum())
     return Averages(means, by_item=False, diagnostics={"prior": prior, "users_without_ratings": without})
 

@@ -378,7 +378,7 @@ class MatrixFactorization(Completion):
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`."""
-        mean, size = observations.mean, observations.values.size
+        size, mean = observations.values.size, observations.mean
         residuals = observations.values - mean
         spread = float(residuals.var()) if size else 1.0
         noise = max(spread, SMALLEST_VARIANCE)

@@ -218,7 +218,7 @@ class VariationalMogMatrixFactorization(Completion):
         factors, which never falls. Diagnostics: ``steps``; ``weight_spread``, the standard deviation of the
         cells' weights over their mean.
         """
-        mean, size = observations.mean, observations.values.size
+        size, mean = observations.values.size, observations.mean
         residuals = observations.values - mean
         spread = max(float(residuals.var()) if size else 1.0, SMALLEST_VARIANCE)
         users = Side.at_zero(observations.shape[0], self.rank, spread, sharing=self.rank)

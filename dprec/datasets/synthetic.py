@@ -13,14 +13,14 @@ from typing import Literal
 
 import numpy as np
 
-from dprec.arrays import Floats, Int32s, Ints, offsets, rows_of
+from dprec.arrays import Floats, Int32s, Ints, Uint8s, blocks, offsets, rows_of, segments
 from dprec.binarization import binary_scale
 from dprec.completion import LinkKind, link_of
 from dprec.components import Options, option
 from dprec.crossdomain import CrossDomainRatings, joined
 from dprec.datasets.base import Dataset
 from dprec.errors import SettingError
-from dprec.randomness import categories, generator
+from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
 
 _STARS = np.array([6110, 11370, 27145, 34174, 21201])  # Ratings of 1 to 5 stars in MovieLens 100K.
@@ -30,6 +30,9 @@ _ACTIVITY_SHAPE, _POPULARITY_SHAPE = 0.7, 0.5
 # Standard deviations of the parts of an opinion, in stars.
 _USER_BIAS, _ITEM_BIAS, _FACTORS = 0.45, 0.5, 0.4
 _CHUNK = 1 << 20
+_SAMPLE, _MARGIN = 1 << 16, 1 << 10
+"""Opinions by which cuts are looked for, and how far off, in places of these, one may be: 8 deviations."""
+
 _DAY = 86_400.0
 
 
@@ -123,14 +126,12 @@ class Synthetic(Dataset):
         weights = generator(self.seed, "synthetic activity").standard_gamma(_ACTIVITY_SHAPE, self.users)
         least = min(20, self.ratings // self.users, int(available.min()))
         counts = least + _apportioned(self.ratings - least * self.users, weights, available - least)
-        cells = self._profiles(counts, available)
-        items = np.remainder(cells, self.items, out=cells).astype(np.int32)
-        del cells  # twice as large as what is kept
-        opinions = self._opinions(rows_of(counts, np.int32), items)
-        levels = np.empty(items.size, dtype=np.uint8)
-        levels[np.argsort(opinions)] = rows_of(_per_level(items.size), np.uint8) + np.uint8(1)
+        indptr = offsets(counts)
+        items = self._profiles(indptr, available)
+        opinions = self._opinions(indptr, items)
+        levels = _levels(opinions, _cuts(opinions))
         ids = np.arange(1, self.users + 1), np.arange(1, self.items + 1)
-        return Ratings(offsets(counts), items, levels, _SCALE, *ids)
+        return Ratings(indptr, items, levels, _SCALE, *ids)
 
     def load_timed(self) -> Ratings:
         """Return the ratings with times in seconds, if there are `arrivals`; see `Dataset.load_timed`."""
@@ -149,16 +150,16 @@ class Synthetic(Dataset):
             return None
         first, random = self.load_timed(), generator(self.seed, "synthetic second ratings")
         again = first.select(random.random(first.count) < self.arrivals.rated_again)
-        opinions = self._opinions(again.users, again.items, random)
-        ordered = np.append(np.sort(self._opinions(first.users, first.items)), np.inf)
-        cuts = ordered[np.cumsum(_per_level(first.count))[:-1]]
-        levels = (1 + np.searchsorted(cuts, opinions, side="right")).astype(np.uint8)
+        cuts = _cuts(self._opinions(first.indptr, first.items))
+        levels = _levels(self._opinions(again.indptr, again.items, random), cuts)
         presence = self.arrivals.drawn(self.users, self.items, self.seed)
         times = np.zeros(0) if again.times is None else again.times
         return replace(again, levels=levels, times=presence.until_left(again.users, times, random))
 
-    def _opinions(self, users: Int32s, items: Int32s, noise: np.random.Generator | None = None) -> Floats:
+    def _opinions(self, indptr: Ints, items: Int32s, noise: np.random.Generator | None = None) -> Floats:
         """Return the opinion behind each rating; by default with the noise of first ratings."""
+        from dprec.kernels.profiles import add_opinions
+
         random = generator(self.seed, "synthetic opinions")
         # The variance of an inner product is that of one term times the rank.
         spread = np.sqrt(_FACTORS) / self.rank**0.25
@@ -166,20 +167,13 @@ class Synthetic(Dataset):
         item_biases = random.normal(0, _ITEM_BIAS, self.items)
         user_factors = random.normal(0, spread, (self.users, self.rank))
         item_factors = random.normal(0, spread, (self.items, self.rank))
-        opinions, noise = np.empty(users.size), noise or random
-        for start in range(0, users.size, _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            user, item = users[rows], items[rows]
-            opinions[rows] = (
-                user_biases[user]
-                + item_biases[item]
-                + np.einsum("nk,nk->n", user_factors[user], item_factors[item])
-                + noise.normal(0, self.noise, user.size)
-            )
+        opinions = (noise or random).standard_normal(items.size)
+        parts = user_biases, item_biases, user_factors, item_factors
+        add_opinions(opinions, indptr, items, *parts, self.noise)
         return opinions
 
-    def _profiles(self, counts: Ints, available: Ints) -> Ints:
-        """Return user * items + item of every rating, ascending.
+    def _profiles(self, indptr: Ints, available: Ints) -> Int32s:
+        """Return the item of every rating, ascending within a user.
 
         A user's items are drawn one after the other in proportion to their popularity, without
         replacement. Light users draw with replacement and redraw duplicates; heavy users, who would
@@ -188,41 +182,73 @@ class Synthetic(Dataset):
         """
         random = generator(self.seed, "synthetic profiles")
         weights = random.standard_gamma(_POPULARITY_SHAPE, self.items) + 1e-9
-        thresholds = np.cumsum(weights) / weights.sum()
-        thresholds[-1] = 1.0
+        items, counts = np.empty(indptr[-1], dtype=np.int32), np.diff(indptr)
         heavy = counts > available // 16
-        wanted = np.where(heavy, 0, counts)
-        cells = np.zeros(0, dtype=np.int64)
-        complete = []
-        while True:
-            missing = wanted - np.bincount(cells // self.items, minlength=self.users)
-            open_users = missing > 0
-            finished = ~open_users[cells // self.items]
-            complete.append(cells[finished])
-            if not open_users.any():
-                break
-            wanted = np.where(open_users, wanted, 0)
-            first_cells = np.repeat(np.flatnonzero(open_users) * self.items, missing[open_users])
-            for start in range(0, first_cells.size, _CHUNK):
-                part = first_cells[start : start + _CHUNK]
-                last = available[part // self.items] - 1
-                # Rounding may lead to the last threshold.
-                part += np.minimum(categories(thresholds, thresholds[last] * random.random(part.size)), last)
-            cells = np.concatenate([cells[~finished], first_cells])
-            cells.sort()
-            cells = cells[np.append(True, cells[1:] != cells[:-1])]
-        log_weights = np.log(weights)
+        self._draw_light(items, np.flatnonzero(~heavy), indptr, available, weights, random)
         many, length = np.flatnonzero(heavy), max(1, _CHUNK // self.items)
         for start in range(0, many.size, length):
             users = many[start : start + length]
-            keys = log_weights + random.gumbel(size=(users.size, self.items))
+            keys = np.log(weights) + random.gumbel(size=(users.size, self.items))
             keys[np.arange(self.items) >= available[users, None]] = -np.inf
-            ranked = np.argsort(-keys, axis=1)
             chosen = np.arange(self.items) < counts[users, None]
-            complete.append((users[:, None] * self.items + ranked)[chosen])
-        whole = np.concatenate(complete)
-        whole.sort()
-        return whole
+            items[segments(indptr[users], counts[users])] = np.argsort(-keys, axis=1)[chosen]
+        for rows in blocks(counts, _CHUNK):
+            own = slice(indptr[rows.start], indptr[rows.stop])
+            cells = rows_of(counts[rows]) * self.items + items[own]
+            cells.sort()
+            items[own] = cells % self.items
+        return items
+
+    def _draw_light(
+        self,
+        items: Int32s,
+        users: Ints,
+        indptr: Ints,
+        available: Ints,
+        weights: Floats,
+        random: np.random.Generator,
+    ) -> None:
+        """Write the items of light users."""
+        from dprec.kernels.profiles import draw_distinct
+
+        thresholds = np.minimum(np.cumsum(weights) / weights.sum(), 1.0)
+        thresholds[-1] = 1.0
+        steps = 1 << self.items.bit_length()
+        guide = np.searchsorted(thresholds, np.arange(steps) / steps, side="right").astype(np.int32)
+        seen, missing = np.full(self.items, -1, dtype=np.int32), np.diff(indptr)
+        while users.size:
+            for rows in blocks(missing[users], _CHUNK):
+                part = users[rows]
+                draws = random.random(missing[part].sum())
+                draw_distinct(items, missing, seen, indptr, part, available[part], thresholds, guide, draws)
+            users = users[missing[users] > 0]
+
+
+def _levels(opinions: Floats, cuts: Floats) -> Uint8s:
+    """Return the level of each opinion; each cut is the least opinion of a level."""
+    levels = np.ones(opinions.size, dtype=np.uint8)
+    for cut in cuts:
+        levels += opinions >= cut
+    return levels
+
+
+def _cuts(opinions: Floats) -> Floats:
+    """Return the least opinion of each level but the first, or infinity if there is none."""
+    # A sample says about where they are, so that only the opinions near them have to be ordered.
+    sample = np.sort(opinions[:: -(-opinions.size // _SAMPLE)])
+    parts = [opinions[start : start + _CHUNK] for start in range(0, opinions.size, _CHUNK)]
+    bounds = np.concatenate([np.full(_MARGIN, -np.inf), sample, np.full(_MARGIN + 1, np.inf)])
+    cuts = np.full(_STARS.size - 1, np.inf)
+    for level, place in enumerate(np.cumsum(_per_level(opinions.size))[:-1]):
+        if place < opinions.size:
+            at = place * sample.size // opinions.size
+            low, high = bounds[at], bounds[at + 2 * _MARGIN]
+            below = sum(int(np.count_nonzero(part < low)) for part in parts)
+            near = np.concatenate([part[(part >= low) & (part <= high)] for part in parts])
+            if not below <= place < below + near.size:
+                below, near = 0, opinions
+            cuts[level] = np.partition(near, place - below)[place - below]
+    return cuts
 
 
 def _per_level(ratings: int) -> Ints:

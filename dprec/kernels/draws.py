@@ -86,6 +86,29 @@ def invert(
 
 
 @compiled
+def shuffle(order: Written[Int32s], left: int, words: Uint64s) -> int:
+    """Exchange the last entry that is left with any of those that are, and leave it (Fisher and Yates).
+
+    The halves of words say with which, as in NumPy: the lower first, by as many bits as are needed; a number
+    that is too large is passed over. Returns how many entries are left when words are used up.
+    """
+    mask = np.uint64(1)
+    while mask < np.uint64(left - 1):
+        mask = mask << np.uint64(1) | np.uint64(1)
+    for half in range(2 * words.size):
+        while mask >> np.uint64(1) >= np.uint64(left - 1):
+            mask >>= np.uint64(1)
+        word = words[half >> 1] >> _HALF if half & 1 else words[half >> 1]
+        other = np.int64(word & mask)
+        if other < left:
+            left -= 1
+            order[left], order[other] = order[other], order[left]
+            if left == 1:
+                break
+    return left
+
+
+@compiled
 def lane(low: np.uint64, high: np.uint64, cell: np.uint64) -> np.uint64:
     """Return the 16 bits of a cell, one of eight that share 128 bits."""
     word = high if cell & _PLACE_OF else low

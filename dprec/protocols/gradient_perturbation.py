@@ -251,6 +251,11 @@ class SlopesServer:
         """Users and items of the cells that are known to be rated, by user."""
         return self._users_and_items(self.cells)
 
+    @property
+    def seen(self) -> tuple[Ints, Int32s]:
+        """How many cells of each user are known to be rated, and their items, by user."""
+        return self.counts, self.observed[1]
+
     def rows(self) -> Pieces:
         """Return what every user is sent: the entries at its items, as far as these are known."""
         entries = self.matrix.hidden(*self.observed).astype(ROW_ENTRY).tobytes()

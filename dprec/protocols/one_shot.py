@@ -369,10 +369,12 @@ class OneShotProtocol(CollectionProtocol):
         sent = ItemTable.decode(encoded, n_levels=linked.scale.levels, n_items=linked.shape[1])
         return Learned(completed, self.process, sent, encoded)
 
-    def seen(self, linked: Observations) -> tuple[AnyInts, AnyInts] | None:
-        """Return the cells that the server has seen as rated; None if reports hide them."""
-        rated = linked.item_sets
-        return None if self.hides_rated_items else (rated.users, rated.items)
+    def seen(self, linked: Observations) -> tuple[Ints, AnyInts] | None:
+        """Return how many cells of each user are seen as rated, and their items; None if that is hidden."""
+        if self.hides_rated_items:
+            return None
+        rated = linked.rated or linked
+        return rated.counts, rated.items
 
     def known_numbers(self, told: Ints | None, accepted: Bools) -> Ints | None:
         """Return the number of every user's own budget: refusal, if there is one, of whoever sent nothing.

@@ -28,6 +28,7 @@ __all__ = [
     "loss_of_draws",
     "most_draws",
     "normal_steps",
+    "permutation",
     "public_words",
     "seed_for",
     "shuffled_within",

@@ -31,7 +31,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint64s
+from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Uint64s
 
 DRAW_BITS = 60
 """Bits of a word that are used to choose a draw."""
@@ -92,6 +92,19 @@ def generator(seed: int, purpose: str) -> np.random.Generator:
     """Return a sequential generator for draws that belong to nobody (splits, initial factors)."""
     digest = hashlib.blake2b(f"{seed}/{purpose}".encode(), digest_size=16).digest()
     return np.random.Generator(np.random.Philox(key=np.frombuffer(digest, dtype="<u8")))
+
+
+def permutation(seed: int, purpose: str, count: int) -> Int32s:
+    """Return 0 to ``count`` - 1, below 2**31, in random order: as of the `generator`, in half the memory."""
+    from dprec.kernels.draws import shuffle
+
+    order, left, source = np.arange(count, dtype=np.int32), count, generator(seed, purpose).bit_generator
+    while left > 1:
+        left = shuffle(order, left, source.random_raw(min(left, _WORDS_AT_ONCE)))
+    return order
+
+
+_WORDS_AT_ONCE = 1 << 16
 
 
 def integer_weights(random_words: Uint64s) -> Uint64s:

@@ -27,6 +27,7 @@ from dprec.arrays import (
     Uint16s,
     Uint64s,
     blocks,
+    different,
     offsets,
     rows_of,
 )
@@ -51,7 +52,7 @@ from dprec.wire import ReportCodec
 
 _SMALLEST_EPSILON = 1e-9
 
-_CELLS_AT_ONCE = 1 << 20
+_CELLS_AT_ONCE = 1 << 18
 
 _ROUNDING = 1 + 1e-9
 """What losses of profiles of different sizes may differ by when they are rounded."""
@@ -145,7 +146,7 @@ class IndependentDraws(ReportFamily):
         rating (NaN).
         """
         cells = self.cells(counts)
-        sizes, of_user = np.unique(cells, return_inverse=True)
+        sizes, of_user = different(cells)
         per_cell = np.array([self.channel(size).epsilon if size else np.nan for size in sizes.tolist()])
         per_rating = per_cell[of_user]
         return per_rating, np.where(cells > 0, per_rating * np.maximum(cells, 1), 0.0)
@@ -153,7 +154,7 @@ class IndependentDraws(ReportFamily):
     def draws_about(self, counts: Ints, asked: Ints | None = None) -> ChannelDraws:
         """Return a draw for each cell of every user."""
         cells = self.cells(counts)
-        sizes, places = np.unique(np.maximum(cells, 1), return_inverse=True)
+        sizes, places = different(np.maximum(cells, 1))
         channels = [self.channel(size) for size in sizes.tolist()]
         distinct = list(dict.fromkeys(channels))
         numbers = np.array([distinct.index(channel) for channel in channels])
@@ -400,13 +401,11 @@ class CellReader(Reader):
         )
 
 
-def _values(family: CellFamily, counts: Ints, symbols: Uint16s) -> Floats:
-    """Return the value that each symbol stands for; a part of the users at a time takes little memory."""
-    ends, values = offsets(counts), np.empty(symbols.size)
+def _values(family: CellFamily, counts: Ints, symbols: Uint16s) -> Iterator[Floats]:
+    """Yield the values that symbols stand for, those of a part of the users at a time."""
+    ends = offsets(counts)
     for users in blocks(counts, _CELLS_AT_ONCE):
-        cells = slice(ends[users.start], ends[users.stop])
-        values[cells] = family.read(counts[users], symbols[cells])
-    return values
+        yield family.read(counts[users], symbols[ends[users.start] : ends[users.stop]])
 
 
 TOLERANCE = 0.05

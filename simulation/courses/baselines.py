@@ -57,12 +57,12 @@ class TrustedServerCourse(CollectionCourse[TrustedServerProtocol]):
         protocol, name = self.protocol, self.protocol.facts.learns
         collected = self.collect(grid, task)
         received, record = collected.observations, collected.record
-        cells = received.users, received.items
-        seed = seed_for(task.server_seed, *cells, received.values)
+        seed = seed_for(task.server_seed, received.users, received.items, received.values)
         completed = protocol.learn(received, seed, task.progress)
-        lists = attacked_lists(protocol.delivery, task, completed, cells, name)
+        seen = received.counts, received.items
+        lists = attacked_lists(protocol.delivery, task, completed, seen, name)
         if protocol.delivery is not None:
-            spent = deliver(protocol.delivery, grid, task, completed, cells, collected.traffic, name)
+            spent = deliver(protocol.delivery, grid, task, completed, seen, collected.traffic, name)
             record = record.with_traffic(spent)
         charged = self.charged(task, collected, task.train.counts, record=record)
         scale = protocol.noise(received.shape).scale

@@ -22,16 +22,16 @@ def deliver(
     grid: Grid,
     task: ServerTask,
     completed: Completed,
-    seen: tuple[AnyInts, AnyInts] | None,
+    seen: tuple[Ints, AnyInts] | None,
     traffic: TrafficLedger,
     name: str,
     guarded: Completed | None = None,
 ) -> dict[str, int]:
     """Send everybody a list; return the bytes charged, as `RoundAccount.spent` does.
 
-    ``seen``: users and items of the cells that the server has seen as rated, by user; None if reports
-    hide them. A device leaves out what it has rated by itself. ``guarded``: what ranks the items, if not
-    the predictions.
+    ``seen``: how many cells of each user the server has seen as rated, and their items, by user; None if
+    reports hide them. A device leaves out what it has rated by itself. ``guarded``: what ranks the items, if
+    not the predictions.
     """
     from strategies.delivery import deliver_lists
 
@@ -43,7 +43,7 @@ def lists_for(
     delivery: TopN,
     task: ServerTask,
     completed: Completed,
-    seen: tuple[AnyInts, AnyInts] | None,
+    seen: tuple[Ints, AnyInts] | None,
     name: str,
     guarded: Completed | None = None,
 ) -> Lists:
@@ -53,7 +53,7 @@ def lists_for(
     shape = task.n_users, task.n_items
     return Lists(
         delivery.items,
-        Seen.nothing(shape) if seen is None else Seen.of(*seen, shape),
+        Seen.nothing(shape) if seen is None else Seen(*seen, task.n_items),
         task.scale,
         checked(completed.predict, f"completion {name}"),
         checked(completed.predict_rows, f"completion {name}"),
@@ -65,7 +65,7 @@ def attacked_lists(
     delivery: TopN | None,
     task: ServerTask,
     completed: Completed,
-    seen: tuple[AnyInts, AnyInts],
+    seen: tuple[Ints, AnyInts],
     name: str,
 ) -> Ints | None:
     """Return what users are sent in a run that is attacked, if they are; ``seen``: cells left out."""

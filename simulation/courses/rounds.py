@@ -221,7 +221,7 @@ class SlopesCourse(LearningCourse[GradientPerturbationProtocol]):
         """Send everybody a list, if lists are to be sent."""
         delivery, server, name = self.protocol.delivery, strategy.server, self.protocol.facts.learns
         if delivery is not None:
-            spent = deliver(delivery, grid, task, server.matrix, server.observed, strategy.traffic, name)
+            spent = deliver(delivery, grid, task, server.matrix, server.seen, strategy.traffic, name)
             strategy.records[-1] = strategy.records[-1].with_traffic(spent)
 
     def simulated(self, task: Task, held: RowRounds) -> Outcome:
@@ -231,7 +231,7 @@ class SlopesCourse(LearningCourse[GradientPerturbationProtocol]):
         if task.attacked:
             reports = tuple(each.observed(protocol, shape, task.scale) for each in held.received)
             name = protocol.facts.learns
-            lists = attacked_lists(protocol.delivery, task, server.matrix, server.observed, name)
+            lists = attacked_lists(protocol.delivery, task, server.matrix, server.seen, name)
             transcript = transcript_of(task, reports=reports, lists=lists)
         facts = self.facts(held)
         facts["notes"] = cold_notes(*server.observed, shape) + facts["notes"]

@@ -138,10 +138,11 @@ def _draw_accuracy(ax: Axes, run: RunRecord) -> None:
     elif len(evaluated_rounds(run.rounds, metric)) > 1:
         draw_rounds(ax, run, metric, title, baseline)
     elif RANK in run.predictions:
-        _draw_ranks(ax, title, run.predictions[RANK], _colour(run))
+        _draw_ranks(ax, title, run.predictions[RANK][:], _colour(run))
     else:
         titled(ax, title, *_worse(metric, reached, baseline))
-        _draw_predictions(ax, run.predictions["rating"], run.predictions["prediction"], _colour(run))
+        ratings, predictions = (run.predictions[name][:] for name in ("rating", "prediction"))
+        _draw_predictions(ax, ratings, predictions, _colour(run))
 
 
 HELD_AGAINST = ("rmse", "sign_accuracy")

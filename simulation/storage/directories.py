@@ -19,11 +19,13 @@ from dprec.errors import InputError
 from dprec.ratings import ColdRatings, Ratings
 from simulation.configuration.strict_yaml import flatten, parse_yaml, read_yaml
 from simulation.storage.files import (
+    MOST_ROWS_OF_CSV,
     UNFINISHED,
     Count,
     Document,
     Stamped,
     parse_document,
+    table_name,
     unusable,
     write_atomically,
 )
@@ -31,6 +33,7 @@ from simulation.storage.files import (
 # A run.
 CONFIG, SUMMARY, ROUNDS = "config.yaml", "summary.json", "rounds.jsonl"
 TRAFFIC, PREDICTIONS, LISTS = "traffic.csv", "predictions.csv.gz", "lists.csv.gz"
+"""Found by `table_in`, since large ones are Parquet."""
 CHANNEL, LEDGER, MESSAGES = "channel.npz", "ledger.npz", "messages.json"
 USERS, GROUPS, ATTACK = "users.csv", "groups.csv", "attack.json"
 
@@ -52,7 +55,8 @@ AUDITS = "audits"
 REPORT, FIGURES, SINGLE_FILE = "report.html", "figures", "report-single-file.html"
 
 _RESULTS = (
-    *(CONFIG, SUMMARY, ROUNDS, TRAFFIC, PREDICTIONS, LISTS, CHANNEL, LEDGER, MESSAGES, USERS, GROUPS, ATTACK),
+    *(CONFIG, SUMMARY, ROUNDS, CHANNEL, LEDGER, MESSAGES, USERS, GROUPS, ATTACK),
+    *(table_name(table, n) for table in (TRAFFIC, PREDICTIONS, LISTS) for n in (0, MOST_ROWS_OF_CSV + 1)),
     *(COMPARISON, TABLE, TIMINGS, CELLS, AUDIT, REPORT, FIGURES),
 )
 """What nothing interrupted leaves in a directory without a configuration of its kind."""

@@ -9,7 +9,9 @@ import io
 import json
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +26,14 @@ from dprec.ratings import Ratings
 from dprec.wire import Exchanged
 from simulation.configuration.models import RunConfig
 from simulation.storage import directories, run_files
-from simulation.storage.files import read_archive, write_atomically, write_table
+from simulation.storage.files import (
+    read_archive,
+    table_in,
+    table_name,
+    whole,
+    write_atomically,
+    write_table,
+)
 from simulation.storage.summary import attack_file, write_summary
 from strategies.participation import RoundRecord
 
@@ -49,8 +58,8 @@ class Checkpoints:
 
     path: Path
     """The file: a NumPy archive."""
-    depends: dict[str, Any]
-    """What the run depends on, by dotted key; a checkpoint is refused if any of it differs."""
+    depends: Callable[[], dict[str, Any]]
+    """Returns what the run depends on, by dotted key; a checkpoint is refused if any of it differs."""
 
     def save(self, state: BroadcastRounds) -> None:
         """Write the state after a round."""
@@ -61,7 +70,7 @@ class Checkpoints:
                 arrays[name] = np.frombuffer(device.encode(), dtype=np.uint8)
         values = {
             **formats.STAMP,
-            "depends": self.depends,
+            "depends": self.depends(),
             "records": [vars(record) for record in state.records],
             "first_user": [
                 [kind, up, own.messages, own.payload_bytes, own.message_bytes, own.example.hex()]
@@ -94,7 +103,7 @@ class Checkpoints:
             values = json.loads(arrays.pop(_VALUES).tobytes())
             formats.check(values, str(self.path))
             began_with = "the configuration and data it began with"
-            directories.check_same(self.path, values["depends"], self.depends, began_with)
+            directories.check_same(self.path, values["depends"], self.depends(), began_with)
             fresh.accountant = PrivacyAccountant.from_arrays(
                 {key.removeprefix(_LEDGER): own for key, own in arrays.items() if key.startswith(_LEDGER)}
             )
@@ -139,8 +148,12 @@ class RunDirectory:
 
     def checkpoints(self, config: RunConfig, train: Ratings, test: Ratings) -> Checkpoints:
         """Return the checkpoints of a run on these ratings."""
-        depends = directories.mattering(config.written_values())
-        depends["digest of the ratings"] = directories.fingerprint(train, test)
+
+        @cache
+        def depends() -> dict[str, Any]:
+            digest = {"digest of the ratings": directories.fingerprint(train, test)}
+            return directories.mattering(config.written_values()) | digest
+
         return Checkpoints(self.path / CHECKPOINT, depends)
 
     def entropy(self) -> bytes:
@@ -180,15 +193,16 @@ class RunDirectory:
             record = run_files.read_run(self.path)
             for name, rows, planned, what in (
                 (directories.TRAFFIC, record.traffic["ratings"].size, train.n_users, "users"),
-                (directories.PREDICTIONS, record.predictions["prediction"].size, test.count, "test ratings"),
+                (directories.PREDICTIONS, len(record.predictions["prediction"]), test.count, "test ratings"),
             ):
                 if rows != planned:
                     accepted = f"{planned}, one for each of the {what}"
-                    raise InputError(str(self.path / name), f"{rows} rows", accepted)
+                    raise InputError(str(table_in(self.path, name)), f"{rows} rows", accepted)
         except InputError as error:
             again = f"{error.accepted}; without {directories.SUMMARY}, --resume runs it again"
             raise InputError(error.where, error.found, again) from None
-        further = (record.predictions.get(name) for name in (run_files.RANK, run_files.RELEVANT))
+        read = whole(record.predictions)
+        further = (read.get(name) for name in (run_files.RANK, run_files.RELEVANT))
         lists = record.lists and {
             **record.lists,
             "user": record.lists["user"].astype(test.user_ids.dtype),
@@ -196,7 +210,7 @@ class RunDirectory:
         }
         return replace(
             record,
-            predictions=run_files.prediction_columns(test, record.predictions["prediction"], *further),
+            predictions=run_files.prediction_columns(test, read["prediction"], *further),
             traffic={"user": train.user_ids, **record.traffic, "ratings": train.counts},
             lists=lists,
         )
@@ -215,10 +229,14 @@ class RunDirectory:
             When something cannot be written.
         """
         try:
-            write_table(self.path / directories.TRAFFIC, record.traffic)
-            write_table(self.path / directories.PREDICTIONS, record.predictions)
-            if record.lists is not None:
-                write_table(self.path / directories.LISTS, record.lists)
+            for name, columns in (
+                (directories.TRAFFIC, record.traffic),
+                (directories.PREDICTIONS, record.predictions),
+                (directories.LISTS, record.lists or {}),
+            ):
+                rows = len(next(iter(columns.values()), ()))
+                if columns:
+                    write_table(self.path / table_name(name, rows), columns)
             write_atomically(self.path / directories.ROUNDS, run_files.written_rounds(record.rounds))
             if record.channel is not None:
                 run_files.write_channel(self.path, record.channel)

@@ -106,7 +106,7 @@ class RunRecord:
     config: dict[str, Any]
     """As in config.yaml."""
     summary: Summary
-    predictions: files.Columns
+    predictions: files.Table
     traffic: files.Columns
     """The columns of predictions.csv.gz and traffic.csv; those of numbers alone if they are read."""
     rounds: tuple[RoundRecord, ...]
@@ -126,7 +126,7 @@ class RunRecord:
     def as_stored(self) -> RunRecord:
         """Return the record with NaN for every number that no file holds."""
         columns = [
-            {name: files.finite(column) for name, column in own.items()}
+            {name: files.finite(column) for name, column in files.whole(own).items()}
             for own in (self.predictions, self.traffic)
         ]
         return replace(self, predictions=columns[0], traffic=columns[1])
@@ -149,7 +149,7 @@ def prediction_columns(
     predictions: NDArray[np.float64],
     ranks: NDArray[np.float64] | None = None,
     relevant: NDArray[np.float64] | None = None,
-) -> files.Columns:
+) -> files.Table:
     """Return the columns of predictions.csv.gz.
 
     ``ranks``, shape (test ratings,): of implicit data, whose predictions are scores: where each item stands
@@ -157,9 +157,15 @@ def prediction_columns(
     ``relevant``, shape (test ratings,): where lists are written, 1 for a rating that makes its item relevant,
     else 0; NaN where they are not judged by it.
     """
-    rated = test.values if ranks is None else np.full(test.count, np.nan)
-    pairs = {"user": test.user_ids[test.users], "item": test.item_ids[test.items]}
-    columns = {**pairs, "rating": rated, "prediction": predictions, RANK: ranks, RELEVANT: relevant}
+    of_users, of_items = (test.user_ids, test.users), (test.item_ids, test.items)
+    columns: dict[str, Any] = {"user": files.LookedUp(*of_users), "item": files.LookedUp(*of_items)}
+    if ranks is not None:
+        columns["rating"] = np.full(test.count, np.nan)
+    else:
+        # Levels begin at 1.
+        levels = files.LookedUp(np.append(np.nan, test.scale.values), test.levels)
+        columns["rating"] = levels if test.exact is None else test.exact
+    columns |= {"prediction": predictions, RANK: ranks, RELEVANT: relevant}
     return {name: column for name, column in columns.items() if column is not None}
 
 
@@ -174,7 +180,7 @@ def read_predictions(directory: Path, summary: Summary, *, relevant: bool = Fals
     """Read predictions.csv.gz, with the column `RELEVANT` if asked; raises InputError."""
     types: dict[str, type[np.generic]] = {"user": np.str_, "item": np.str_}
     types |= _prediction_types(summary, relevant=relevant)
-    return files.read_columns(directory / directories.PREDICTIONS, types, files.FROM_RUN)
+    return files.read_columns(files.table_in(directory, directories.PREDICTIONS), types, files.FROM_RUN)
 
 
 def list_columns(test: Ratings, lists: Lists | None, length: int | None) -> files.Columns | None:
@@ -200,7 +206,7 @@ def writes_lists(config: Mapping[str, Any], summary: Summary) -> bool:
 
 def read_lists(directory: Path) -> files.Columns:
     """Read lists.csv.gz; raises InputError."""
-    path = directory / directories.LISTS
+    path = files.table_in(directory, directories.LISTS)
     types = {"user": np.str_, "item": np.str_, "score": np.float64, RANK: np.int64}
     lists = files.read_columns(path, types, files.FROM_RUN)
     ranks = lists[RANK]
@@ -268,7 +274,7 @@ def charged(traffic: files.Columns) -> files.Columns:
 
 def read_traffic(directory: Path, summary: Summary, *, users: bool = False) -> files.Columns:
     """Read the numeric columns of traffic.csv, after that of users if asked; raises InputError."""
-    path = directory / directories.TRAFFIC
+    path = files.table_in(directory, directories.TRAFFIC)
     types: dict[str, type[np.generic]] = {"user": np.str_} if users else {}
     types |= _TRAFFIC_TYPES
     traffic = files.read_columns(path, types, files.FROM_RUN)
@@ -454,7 +460,7 @@ def read_run(directory: Path) -> RunRecord:
         Naming the file that is damaged, or does not fit the summary.
     """
     summary, config = read_summary(directory), read_yaml(directory / directories.CONFIG)
-    path, told = directory / directories.PREDICTIONS, directory / directories.MESSAGES
+    path, told = files.table_in(directory, directories.PREDICTIONS), directory / directories.MESSAGES
     listed = writes_lists(config, summary)
     return RunRecord(
         config=config,

@@ -19,9 +19,9 @@ from dprec.datasets import Dataset
 from dprec.protocols.base import declaring
 from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
 from dprec.splits import validation_split
-from dprec.wire import NetworkOptions, TrafficLedger, network_bytes
 from simulation.configuration.models import RunConfig
 from simulation.courses.task import Outcome, ServerOutcome
+from simulation.storage.files import Columns
 from simulation.storage.summary import (
     Accuracy,
     ClaimedLoss,
@@ -44,7 +44,7 @@ def summarise(
     train: Ratings,
     test: Ratings,
     outcome: Outcome,
-    composed: NDArray[np.float64],
+    traffic: Columns,
     accuracy: dict[str, Any],
     seconds: tuple[float, float],
     nothing_sent: float | None = None,
@@ -53,12 +53,12 @@ def summarise(
 ) -> Summary:
     """Return the summary of a run that is not stored yet.
 
-    ``composed``, shape (users,): the users' losses by composition.
+    ``traffic``: what each user is charged; see `simulation.storage.run_files.traffic_columns`.
     ``seconds``: of starting Flower, and of the whole run.
     """
     dataset, measured = _dataset(config, train, test), Accuracy.model_validate(accuracy)
     notes = tuple(_notes(config, train, test))
-    summary = summary_of(config, dataset, measured, outcome, composed, notes, seconds)
+    summary = summary_of(config, dataset, measured, outcome, traffic, notes, seconds)
     influence = {"influence_of_one": config.protocol.influence_of_one(train)}
     added: dict[str, Any] = {"privacy": summary.privacy.model_copy(update=influence)}
     added |= {"nothing_sent": nothing_sent, "item_names": dict(item_names or {})}
@@ -74,12 +74,13 @@ def summary_of(
     dataset: DatasetSummary,
     accuracy: Accuracy,
     outcome: ServerOutcome,
-    composed: NDArray[np.float64],
+    traffic: Columns,
     notes: tuple[str, ...],
     seconds: tuple[float, float],
 ) -> Summary:
     """Return the summary of a run, simulated or not.
 
+    ``traffic``: as for `summarise`.
     ``notes``: what comes between the words of the guarantee and the outcome's own notes.
     ``seconds``: of starting Flower, and of the whole run.
     """
@@ -98,8 +99,8 @@ def summary_of(
         beyond_the_paper=tuple(map(str, deviations(protocol.picked))),
         dataset=dataset,
         accuracy=accuracy,
-        privacy=_privacy(config, outcome, composed, notes),
-        traffic=_traffic(outcome, dataset, config.simulation.network),
+        privacy=_privacy(config, outcome, traffic, notes),
+        traffic=_traffic(outcome, dataset, traffic),
         distance=DistanceSummary.model_validate(outcome.distance),
         completion_diagnostics=outcome.diagnostics,
         **{name: learned for name, learned in drawn.items() if learned is not None},  # type: ignore[arg-type]
@@ -164,7 +165,7 @@ def values_of_scale(scale: RatingScale) -> dict[str, Any]:
 
 
 def _privacy(
-    config: RunConfig, outcome: ServerOutcome, composed: NDArray[np.float64], notes: tuple[str, ...]
+    config: RunConfig, outcome: ServerOutcome, traffic: Columns, notes: tuple[str, ...]
 ) -> PrivacySummary:
     guarantee, accountant, delta = outcome.guarantee, outcome.accountant, config.protocol.delta
     declared = sources_of(declaring(config.protocol, config.schedule))
@@ -180,9 +181,9 @@ def _privacy(
             for name, source in (declared if guarantee.status == "declared" else {}).items()
         ),
         trust=guarantee.trust,
-        epsilon_per_rating=_largest(accountant.get_epsilon(per="rating")),
-        epsilon_per_user=_spread(accountant.get_epsilon()),
-        epsilon_composed=_spread(composed),
+        epsilon_per_rating=_largest(traffic["epsilon_per_rating"]),
+        epsilon_per_user=_spread(traffic["epsilon_per_user"]),
+        epsilon_composed=_spread(traffic["epsilon_composed"]),
         # None is proved where the item set is revealed.
         epsilon_any_two=_finite(any_two),
         **shuffled,
@@ -215,23 +216,20 @@ def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _traffic(outcome: ServerOutcome, dataset: DatasetSummary, network: NetworkOptions) -> TrafficSummary:
-    traffic: TrafficLedger = outcome.traffic
-    up, down = network_bytes(traffic, network.contacts(traffic.requests))
-    carried = (up, down) if traffic.messages.any() else (None, None)
-    bits = 8 * int(traffic.uplink_payload.sum())
+def _traffic(outcome: ServerOutcome, dataset: DatasetSummary, traffic: Columns) -> TrafficSummary:
+    bits = 8 * int(traffic["uplink_payload_bytes"].sum())
     return TrafficSummary(
         rounds=len(outcome.rounds),
         users=dataset.users,
         payload_bits_per_rating=bits / dataset.train_ratings if dataset.train_ratings else None,
-        uplink=_direction(traffic.uplink_payload, traffic.uplink_message, carried[0]),
-        downlink=_direction(traffic.downlink_payload, traffic.downlink_message, carried[1]),
+        uplink=_direction("uplink", traffic),
+        downlink=_direction("downlink", traffic),
     )
 
 
-def _direction(
-    payload: NDArray[np.int64], message: NDArray[np.int64], network: NDArray[np.int64] | None
-) -> DirectionSummary:
+def _direction(way: str, traffic: Columns) -> DirectionSummary:
+    payload, message, carried = (traffic[f"{way}_{what}_bytes"] for what in ("payload", "message", "network"))
+    network = carried if traffic["messages"].any() else None
     return DirectionSummary(
         payload_bytes=int(payload.sum()),
         message_bytes=int(message.sum()),

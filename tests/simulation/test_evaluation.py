@@ -179,7 +179,7 @@ def test_popularity_in_groups_is_that_of_train_ratings() -> None:
     judge = Evaluator(train, test, EvaluationOptions(groups=("activity",)), None)
     popular = np.bincount(train.items, minlength=train.n_items) / train.n_users
     lists = judge.longest_lists(lambda users, items: popular[items])
-    found = judge.users_of_groups(test.values, lists, {"epsilon_per_rating": np.zeros(train.n_users)})
+    found = judge.users_of_groups(test.values, lists, lambda: {"epsilon_per_rating": np.zeros(train.n_users)})
     assert found is not None
     users = np.flatnonzero(test.counts)
     own = [

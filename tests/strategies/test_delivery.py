@@ -34,7 +34,7 @@ def predict(users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[n
 
 
 def lists_for(ratings: Ratings) -> Lists:
-    seen = Seen.of(ratings.users, ratings.items, (USERS, ITEMS))
+    seen = Seen(ratings.counts, ratings.items, ITEMS)
     return Lists(LONGEST, seen, ratings.scale, predict)
 
 

@@ -234,7 +234,7 @@ class ObjectivePerturbation(Perturbation):
             # A -1 is a +1 with 1 added to H: what is solved is a function of integers, the noisy bits.
             linear += (observations.values < 0) * grid.on_grid(np.array(BIT))
             ones = np.ones(observations.items.size)
-            observations = replace(observations, read=lambda: ones)
+            observations = replace(observations, read=lambda: [ones])
         return completion.fit_perturbed(observations, grid.values(linear), seed, progress)
 
 

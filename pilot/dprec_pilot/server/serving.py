@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dprec.errors import InputError, within
@@ -23,6 +22,7 @@ from simulation.configuration.models import RunConfig
 from simulation.courses.base import course_of, with_declared_losses
 from simulation.courses.task import ServerOutcome, ServerTask
 from simulation.storage.directories import CONFIG, REPORT, SUMMARY
+from simulation.storage.files import Columns
 from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RANK, RunRecord, traffic_columns
 from simulation.storage.summarise import notes_on_composition, summary_of, values_of_scale
@@ -118,6 +118,13 @@ def _record(
 ) -> RunRecord:
     known = folder.deployment
     composed = outcome.accountant.get_epsilon(folder.config.protocol.delta)
+    traffic = traffic_columns(
+        np.array([each.user for each in enrolled]),
+        np.full(len(enrolled), np.nan),
+        outcome,
+        composed,
+        folder.config.simulation.network,
+    )
     columns = ["user", "item", "rating", "prediction", *([RANK] if known.scale.implicit else [])]
     return RunRecord(
         config=folder.config.written_values(),
@@ -126,18 +133,12 @@ def _record(
             known.scale,
             len(folder.item_ids),
             outcome,
-            composed,
+            traffic,
             seeded=known.seeded,
             total_seconds=time.perf_counter() - began,
         ),
         predictions={name: np.empty(0) for name in columns},
-        traffic=traffic_columns(
-            np.array([each.user for each in enrolled]),
-            np.full(len(enrolled), np.nan),
-            outcome,
-            composed,
-            folder.config.simulation.network,
-        ),
+        traffic=traffic,
         rounds=outcome.rounds,
         channel=outcome.channel,
         privacy=outcome.accountant,
@@ -189,19 +190,19 @@ def summarise_deployed(
     scale: RatingScale,
     n_items: int,
     outcome: ServerOutcome,
-    composed: NDArray[np.float64],
+    traffic: Columns,
     *,
     seeded: bool,
     total_seconds: float,
 ) -> Summary:
     """Return the summary of a deployed run that is not stored yet.
 
-    ``composed``, shape (users,): the users' losses by composition.
+    ``traffic``: as for `summary_of`.
     ``seeded``: whether devices and server drew from a seed.
     """
     dataset = DatasetSummary(
         kind="deployed",
-        users=composed.size,
+        users=traffic["user"].size,
         items=n_items,
         train_ratings=None,
         test_ratings=None,
@@ -213,7 +214,7 @@ def summarise_deployed(
         "Deployed: losses are those that follow from what the server was sent. What a device has spent is in "
         "its own ledger, with answers that came to nothing."
     )
-    notes = ledgers, _DEPLOYED[seeded], *notes_on_composition(config, composed.size)
+    notes = ledgers, _DEPLOYED[seeded], *notes_on_composition(config, dataset.users)
     accuracy, seconds = Accuracy.model_validate({"rmse": None, "mae": None}), (0.0, total_seconds)
-    summary = summary_of(config, dataset, accuracy, outcome, composed, notes, seconds)
+    summary = summary_of(config, dataset, accuracy, outcome, traffic, notes, seconds)
     return summary.model_copy(update={"devices": "deployed"})

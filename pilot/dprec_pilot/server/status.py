@@ -20,7 +20,7 @@ from dprec_pilot.server.server_folder import ServerFolder
 from dprec_pilot.server.superlink import NodeSeen
 from simulation.storage.directories import CONFIG, SUMMARY, TRAFFIC
 from simulation.storage.exchanges import Exchange, read_exchanges
-from simulation.storage.files import FROM_RUN, read_columns
+from simulation.storage.files import FROM_RUN, read_columns, table_in
 
 GOES_ON, KILLED = "the run goes on", "the run was killed"
 """Of runs whose log does not say how they ended."""
@@ -155,7 +155,7 @@ def _by_user(exchanges: Sequence[Exchange], directory: Path) -> Mapping[str, InR
     losses: dict[str, float] = {}
     if (directory / SUMMARY).exists():
         paid = {"user": np.str_, "epsilon_per_user": np.float64}
-        traffic = read_columns(directory / TRAFFIC, paid, FROM_RUN)
+        traffic = read_columns(table_in(directory, TRAFFIC), paid, FROM_RUN)
         pairs = zip(traffic["user"].tolist(), traffic["epsilon_per_user"].tolist(), strict=True)
         losses = {str(user): loss for user, loss in pairs if math.isfinite(loss)}
     rounds: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))

@@ -120,13 +120,14 @@ def write_run(
         mixture=_MIXTURE,
     )
     composed = accountant.get_epsilon() / 4
+    columns = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
     noise = np.random.default_rng(seed).normal(0, 0.5, test.count)
     predictions = np.clip(3 + 0.4 * (test.values - 3) + noise, test.scale.low, test.scale.high)
     record = RunRecord(
         config=config.plain_values(),
-        summary=summarise(config, train, test, outcome, composed, accuracy, (0.2, 1.5), 1.0634),
+        summary=summarise(config, train, test, outcome, columns, accuracy, (0.2, 1.5), 1.0634),
         predictions=prediction_columns(test, predictions),
-        traffic=traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network),
+        traffic=columns,
         rounds=outcome.rounds,
         channel=_channel(config, train),
         privacy=accountant,

@@ -306,7 +306,7 @@ def contents(state: BroadcastRounds) -> dict[str, Any]:
 
 @pytest.fixture
 def checkpoints(tmp_path: Path) -> Checkpoints:
-    return Checkpoints(tmp_path / CHECKPOINT, {"seed": 1, "protocol.rounds": 5})
+    return Checkpoints(tmp_path / CHECKPOINT, lambda: {"seed": 1, "protocol.rounds": 5})
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 4])
@@ -331,7 +331,7 @@ def test_a_checkpoint_of_another_configuration_is_refused_with_what_differs(
     checkpoints.save(state_after(2))
     fresh = state_after(0)
     with refused_at(f"{checkpoints.path}: {key}") as caught:
-        Checkpoints(checkpoints.path, depends).load(fresh)
+        Checkpoints(checkpoints.path, lambda: depends).load(fresh)
     assert caught.value.found == found
     assert contents(fresh) == contents(state_after(0))
 

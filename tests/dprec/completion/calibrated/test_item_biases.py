@@ -48,7 +48,7 @@ def test_who_sent_a_report_and_when_makes_no_difference() -> None:
     shuffled = replace(
         seen,
         items=seen.items[moved],
-        read=lambda: seen.values[moved],
+        read=lambda: [seen.values[moved]],
         evidence=replace(seen.symbols, symbols=seen.symbols.symbols[moved]),
     )
     assert (ItemBiases().fit(shuffled, seed=1).biases.biases == own.biases.biases).all()

@@ -93,7 +93,7 @@ def signs_of() -> Observations:
 def test_other_signs_noise_or_settings_are_solved_anew(solved: list[Any]) -> None:
     seen, model = signs_of(), OneBit(alpha=0.32)
     signs = seen.values * np.where(np.arange(seen.values.size) == 4, -1, 1)
-    flipped = replace(seen, read=lambda: signs)
+    flipped = replace(seen, read=lambda: [signs])
     elsewhere = replace(seen, items=np.roll(seen.items, 1))
     model.fit(seen, 0)
     for changed in (flipped, elsewhere, replace(seen, shape=(7, 10))):
