@@ -8,7 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from dprec.arrays import GrowingArray, Pieces, blocks, find, offsets, places_of, row_maxima, rows_of, segments
+from dprec import arrays
+from dprec.arrays import (
+    GrowingArray,
+    Pieces,
+    blocks,
+    different,
+    find,
+    masked,
+    offsets,
+    places_of,
+    row_maxima,
+    rows_of,
+    segments,
+    sortable,
+    sum_of_parts,
+    true_of_rows,
+)
 from dprec.completion import COMPLETIONS, ItemAverage, MatrixFactorization
 from dprec.datasets import Synthetic
 from dprec.errors import InputError
@@ -54,6 +70,40 @@ def test_maxima_are_those_of_each_row(rows: list[list[int]]) -> None:
     values = whole([value for row in rows for value in row])
     indptr = offsets(whole([len(row) for row in rows]))
     assert row_maxima(values, indptr).tolist() == [max(row, default=0) for row in rows]
+
+
+@given(st.lists(st.lists(st.booleans(), max_size=5), max_size=12), st.integers(1, 9))
+def test_what_is_true_is_counted_by_row_and_taken_a_part_at_a_time(
+    rows: list[list[bool]], at_once: int
+) -> None:
+    mask = np.array([cell for row in rows for cell in row], dtype=np.bool_)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrays, "_AT_ONCE", at_once)
+        found = true_of_rows(mask, offsets(whole([len(row) for row in rows])))
+        assert found.tolist() == [sum(row) for row in rows]
+        assert masked(np.arange(mask.size), mask).tolist() == np.flatnonzero(mask).tolist()
+
+
+@pytest.mark.parametrize("size", [0, 7, 1000, 1 << 18, 1_234_567])
+def test_a_sum_of_parts_has_the_bits_of_that_of_the_whole(size: int) -> None:
+    random = np.random.default_rng(size)
+    numbers = random.normal(size=size) * 10.0 ** random.integers(-8, 8, size)
+    for cuts in ([], np.sort(random.integers(0, size + 1, 20))):
+        assert sum_of_parts(np.split(numbers, cuts), size) == numbers.sum()
+
+
+@given(st.lists(st.integers(-3, 3), max_size=20))
+def test_different_integers_are_placed(values: list[int]) -> None:
+    few, places = different(whole(values))
+    assert few.tolist() == sorted(set(values))
+    assert few[places].tolist() == values
+
+
+@given(st.lists(st.sampled_from([0.0, -0.0, 1.5, -1.5]) | st.floats(allow_nan=False), max_size=12))
+def test_integers_are_in_the_order_of_numbers(values: list[float]) -> None:
+    numbers = np.array(values)
+    keys = sortable(numbers)
+    assert (keys[:, None] < keys).tolist() == (numbers[:, None] < numbers).tolist()
 
 
 @given(st.lists(st.binary(max_size=6), min_size=1, max_size=12), st.data())

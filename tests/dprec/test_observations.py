@@ -31,18 +31,19 @@ def test_cells_are_found_by_user_and_by_item() -> None:
     }
 
 
-def test_values_are_read_once_when_they_are_asked_for() -> None:
+def test_values_are_read_in_parts_and_kept_once_they_are_asked_for() -> None:
     times: list[int] = []
 
-    def read() -> Floats:
+    def read() -> list[Floats]:
         times.append(1)
-        return np.array([2.0, 5.0, 3.0])
+        return [np.array([2.0]), np.array([5.0, 3.0])]
 
     cells = replace(seen([0, 0, 3], [1, 2, 1]), read=read)
     assert cells.counts.sum() == cells.items.size
     assert not times
-    assert (cells.mean, cells.values.tolist()) == (10 / 3, [2.0, 5.0, 3.0])
-    assert len(times) == 1
+    assert (cells.mean, len(list(cells.parts())), len(times)) == (10 / 3, 2, 2)
+    assert (cells.values.tolist(), cells.mean) == ([2.0, 5.0, 3.0], 10 / 3)
+    assert (len(list(cells.parts())), len(times)) == (1, 3)
     by_item = cells.unlinked(with_sets=True)
     assert (by_item.items.tolist(), by_item.values.tolist()) == ([1, 1, 2], [2.0, 3.0, 5.0])
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dprec.start import return_memory
 from tests.paths import ROOT
 from tests.waiting import PATIENCE_SECONDS
 
@@ -135,3 +136,8 @@ def test_a_directory_that_was_deleted_is_one_line(tmp_path: Path) -> None:
     assert finished.stderr == (
         "dprec: the current directory: it was deleted; accepted: a directory that exists\n"
     )
+
+
+@pytest.mark.parametrize("library", [None, "libm.so.6", "no-such-library.so"])
+def test_memory_is_returned_to_the_system_where_the_library_can(library: str | None) -> None:
+    return_memory(library)

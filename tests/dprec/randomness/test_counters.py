@@ -1,6 +1,7 @@
 """Losses of integer weights and draws within a loss, against decimal arithmetic of 80 digits."""
 
 import math
+import sys
 from dataclasses import fields
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -17,6 +18,7 @@ from dprec.randomness import (
     NoiseGrid,
     RunKeys,
     coins,
+    counters,
     even_share,
     fewest_draws,
     fine_deviates,
@@ -24,12 +26,14 @@ from dprec.randomness import (
     loss_of_draws,
     most_draws,
     normal_steps,
+    permutation,
     uniform_below,
     uniforms,
     words,
 )
 from dprec.randomness.counters import discrete_laplace
 from tests.distributions import check_drawn, check_share
+from tests.interpreted import interpreted
 
 MILLION = 1_000_000
 
@@ -44,6 +48,15 @@ def test_the_words_do_not_change_from_release_to_release() -> None:
     first = [10444859541723225495, 6840357338804703175, 18117867909872558782]
     assert words(0, "report", 0, 3).tolist() == first
     assert generator(0, "split").integers(0, 1000, 5).tolist() == [42, 48, 998, 144, 585]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 1000, 70_000])
+def test_a_permutation_is_that_of_numpy(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    expected = generator(5, "split").permutation(count).tolist()
+    assert permutation(5, "split", count).tolist() == expected
+    monkeypatch.setattr(counters, "_WORDS_AT_ONCE", 7)
+    monkeypatch.setitem(sys.modules, "dprec.kernels.draws", interpreted("dprec.kernels.draws"))
+    assert permutation(5, "split", count).tolist() == expected
 
 
 def test_uniforms() -> None:

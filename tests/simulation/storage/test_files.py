@@ -16,9 +16,12 @@ from simulation import run
 from simulation.pages import report
 from simulation.storage import files
 from simulation.storage.files import (
+    LookedUp,
     csv_of_rows,
     read_columns,
     read_lines,
+    table_in,
+    table_name,
     unusable,
     write_atomically,
     write_table,
@@ -78,6 +81,24 @@ def test_a_table_comes_back_to_the_digit(
     np.testing.assert_array_equal(read["loss"], [0.1, np.nan, np.nan, 1e-12])
 
 
+def test_a_large_table_is_parquet_and_comes_back_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST_ROWS_OF_CSV", 3)
+    assert (table_name("t.csv.gz", 3), table_name("t.csv.gz", 4)) == ("t.csv.gz", "t.parquet")
+    assert table_in(tmp_path, "t.csv.gz") == tmp_path / "t.csv.gz"
+    texts = LookedUp(COLUMNS["user"][:2], np.array([1, 0, 0, 1], dtype=np.uint8))
+    write_table(tmp_path / "t.parquet", {**COLUMNS, "text": texts})
+    path = table_in(tmp_path, "t.csv.gz")
+    assert path == tmp_path / "t.parquet"
+    read = read_columns(path, {**TYPES, "text": np.str_}, "a table")
+    assert read["user"].tolist() == COLUMNS["user"].tolist()
+    assert read["text"].tolist() == ['c"d', "a,b", "a,b", 'c"d']
+    assert (read["count"].dtype, read["count"].tolist()) == (np.int64, [1, 20, 300, 4000])
+    np.testing.assert_array_equal(read["loss"], [0.1, np.nan, np.nan, 1e-12])
+    assert read_columns(path, {"count": np.str_}, "a table", 2)["count"].tolist() == ["1", "20"]
+
+
 def test_the_lines_of_a_table_are_counted_as_an_editor_does(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     write_table(path, COLUMNS)
@@ -118,6 +139,7 @@ WHOLE = gzip.compress(TEXT.encode() * 100, mtime=0)
         ("t.csv", b"count,loss\n1,0.25\n2,0.2"),
         ("t.csv.gz", WHOLE[:-9]),
         ("t.csv.gz", b"no gzip\n"),
+        ("t.parquet", b"no parquet\n"),
         ("missing.csv", None),
     ],
 )

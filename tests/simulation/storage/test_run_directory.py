@@ -25,11 +25,11 @@ from dprec.protocols.base import Public
 from dprec.protocols.iterative import FactorsDevice, FactorsServer, IterativeProtocol
 from dprec.randomness import generator
 from dprec.wire import BroadcastOptions
-from simulation import run
+from simulation import diff, run
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
 from simulation.result import RunResult
-from simulation.storage import directories, run_directory
+from simulation.storage import directories, files, run_directory
 from simulation.storage.files import write_atomically
 from simulation.storage.run_directory import CHECKPOINT, Checkpoints, RunDirectory
 from strategies.participation import RoundRecord
@@ -118,6 +118,29 @@ def test_the_contract(tmp_path: Path, tiny: dict[str, Any]) -> None:
     assert only["uplink"]["payload_bytes"] == summary["traffic"]["uplink"]["payload_bytes"]
     assert only["downlink"]["message_bytes"] == summary["traffic"]["downlink"]["message_bytes"]
     assert only["seconds"] >= 0
+
+
+def test_large_tables_are_parquet_and_read_as_such(
+    tmp_path: Path, tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small, large = tmp_path / "small", tmp_path / "large"
+    written = run(tiny, small, page=False)
+    monkeypatch.setattr(files, "MOST_ROWS_OF_CSV", 39)
+    run(tiny, large)
+    names = {path.name for path in large.iterdir()}
+    assert names >= {"traffic.parquet", "predictions.parquet", "report.html"}
+    assert not names & {"traffic.csv", "predictions.csv.gz"}
+    again = run(tiny, large, resume=True, page=False)
+    for one, other in ((again.predictions, written.predictions), (again.traffic, written.traffic)):
+        assert {name: column.tolist() for name, column in one.items()} == {
+            name: column.tolist() for name, column in other.items()
+        }
+    assert diff(small, large).same_ratings
+    with refused_at(str(large)):
+        run(tiny, large)
+    (large / "traffic.parquet").unlink()
+    with refused_at(str(large / "traffic.csv")):
+        run(tiny, large, resume=True)
 
 
 def test_a_number_that_does_not_apply_is_empty_or_null(tmp_path: Path, tiny: dict[str, Any]) -> None:

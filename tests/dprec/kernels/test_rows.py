@@ -1,0 +1,40 @@
+"""The least numbers of rows, compiled and interpreted, against sorted rows."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dprec import ratings
+from dprec.arrays import Uint64s, offsets
+from dprec.kernels.rows import choose_least
+from dprec.ratings import least_of_rows
+from tests.interpreted import twin
+
+# Few different numbers, so that many are equal, and the largest that there are.
+NUMBERS = st.lists(st.integers(0, 4) | st.sampled_from([2**64 - 1, 2**63]), max_size=9)
+
+
+@given(st.lists(NUMBERS, max_size=6), st.data(), st.integers(1, 9))
+def test_the_first_of_the_least_are_chosen(rows: list[list[int]], data: st.DataObject, at_once: int) -> None:
+    wanted = np.array([data.draw(st.integers(0, len(row))) for row in rows], dtype=np.int64)
+    numbers = np.array([number for row in rows for number in row], dtype=np.uint64)
+    indptr = offsets(np.array([len(row) for row in rows], dtype=np.int64))
+    expected: list[bool] = []
+    for row, count in zip(rows, wanted.tolist(), strict=True):
+        least = sorted(range(len(row)), key=row.__getitem__)[:count]
+        expected += [place in least for place in range(len(row))]
+    for function in (choose_least, twin(choose_least)):
+        chosen = np.zeros(numbers.size, dtype=np.bool_)
+        function(chosen, indptr, numbers, wanted, np.empty(9, dtype=np.uint64))
+        assert chosen.tolist() == expected
+    asked: list[int] = []
+
+    def read(cells: slice) -> Uint64s:
+        asked.extend(range(numbers.size)[cells])
+        return numbers[cells]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ratings, "_CELLS_AT_ONCE", at_once)
+        assert least_of_rows(read, indptr, wanted).tolist() == expected
+    assert asked == list(range(numbers.size))
