@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dprec.arrays import AnyArray, AnyInts, Floats, Int32s, Ints, find
+from dprec.arrays import AnyArray, AnyInts, Bools, Floats, Int32s, Ints, find
 from dprec.errors import InputError
 
 if TYPE_CHECKING:
@@ -160,6 +160,8 @@ class RatingRows:
     """Line number of the first row, for error messages."""
     unit: str = "line"
     """What a row is called in error messages."""
+    remedy: str = "--set dataset.duplicates=last"
+    """What is typed where a pair may be repeated."""
     places: Ints | None = None
     """Place of each row among all that were read, from 0; by default all of them are here; shape (rows,)."""
     times: Floats | None = None
@@ -217,12 +219,13 @@ class RatingRows:
             raise InputError(self.source, f"no rating but {named}", "others")
         return self.select(~absent, f"not rated ({named})")
 
-    def collapsed(self, duplicates: Duplicates) -> RatingRows:
+    def collapsed(self, duplicates: Duplicates, preferred: Bools | None = None) -> RatingRows:
         """Return one row for each pair of a user and an item, by user and item.
 
-        The first or the last of several is that by time, where there are times, and else by line. Their sum,
-        mean or maximum is that of all of them, and stands where the last stood. Raises InputError for a
-        repeated pair where ``duplicates`` is "error".
+        The first or the last of several is that by time, where there are times, and else by line;
+        ``preferred`` rows, shape (rows,), come before others. Their sum, mean or maximum is that of all of
+        them, and stands where the last stood. Raises InputError for a repeated pair where ``duplicates`` is
+        "error".
         """
         if duplicates not in get_args(Duplicates):
             raise InputError("duplicates", repr(duplicates), ", ".join(get_args(Duplicates)))
@@ -235,13 +238,15 @@ class RatingRows:
         if first.all():
             return self.select(order)
         if duplicates == "error":
-            raise self._repeated(int(order[~first].min()))
+            raise self._repeated(int(order[~first].min()), int((~first).sum()))
         starts = np.flatnonzero(first)
         sizes = np.diff(starts, append=cells.size)
-        if self.times is not None:
-            several = np.flatnonzero(np.repeat(sizes > 1, sizes))
-            rows = order[several]
-            order[several] = rows[np.lexsort((self.times[rows], cells[several]))]
+        several = np.flatnonzero(np.repeat(sizes > 1, sizes))
+        rows = order[several]
+        late = None if preferred is None else preferred == (duplicates != "first")
+        keys = [key[rows] for key in (self.times, late) if key is not None]
+        # By pair, then what is preferred, then time; equal ones stay as they come.
+        order[several] = rows[np.lexsort([*keys, cells[several]])]
         kept = self.select(
             order[starts if duplicates == "first" else starts + sizes - 1], f"repeated pairs ({duplicates})"
         )
@@ -251,22 +256,25 @@ class RatingRows:
         values = whole.reduceat(self.values[order], starts)
         return replace(kept, values=values / sizes if duplicates == "mean" else values)
 
-    def agreeing(self, duplicates: Duplicates, *, positive: bool) -> RatingRows:
+    def agreeing(
+        self, duplicates: Duplicates, passing: Callable[[Floats], Bools] | None = None
+    ) -> RatingRows:
         """Return one row for each pair, where repeated ones may contradict each other or not.
 
-        Pairs without ratings never do. Where a rule says which ratings are positive, one that passes in any
-        row is enough, unless sums or means are to pass.
+        Pairs without ratings never do. Where a rule says which ratings are positive, ``passing``, a row that
+        passes is enough, and comes before one that does not, unless sums or means are to pass.
         """
-        if np.isnan(self.values).all():
-            return self.collapsed("last")
-        return self.collapsed("max" if positive and duplicates in ("error", "first", "last") else duplicates)
+        implicit = bool(np.isnan(self.values).all())
+        if not implicit and (passing is None or duplicates in ("sum", "mean", "max")):
+            return self.collapsed(duplicates)
+        preferred = None if implicit or passing is None else passing(self.values)
+        return self.collapsed("first" if duplicates == "first" else "last", preferred)
 
-    def _repeated(self, row: int) -> InputError:
+    def _repeated(self, row: int, repeats: int) -> InputError:
         found = f"user {self.users[row]} rates item {self.items[row]} a second time"
-        rules = "first, sum, mean or max"
-        held, of_file = "InMemory.of(..., duplicates='last')", "--set dataset.duplicates=last"
-        setting = held if self.unit == "row" else of_file
-        return self.error(row, found, f"each pair once; or {setting} ({rules})")
+        others = f", and {repeats - 1:,} rows more repeat a pair" if repeats > 1 else ""
+        accepted = f"each pair once; or {self.remedy} (first, sum, mean or max)"
+        return self.error(row, found + others, accepted)
 
 
 def _stable_order(numbers: Ints) -> Ints:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dprec.arrays import AnyArray, Floats
+from dprec.arrays import AnyArray, Bools, Floats
 from dprec.catalogue import Catalogue, UsersTable
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, shown
@@ -262,6 +262,14 @@ def threshold_of(rule: str) -> tuple[float, bool]:
     if parsed is None or not math.isfinite(float(parsed[2])):
         raise SettingError("positive", shown(repr(rule)), "such as '>= 4' or '> 0'")
     return float(parsed[2]), parsed[1] == ">="
+
+
+def passing(rule: str | None) -> Callable[[Floats], Bools] | None:
+    """Return what says which ratings pass a rule such as ">= 4"; None without one. Raises SettingError."""
+    if rule is None:
+        return None
+    threshold, included = threshold_of(rule)
+    return lambda values: values >= threshold if included else values > threshold
 
 
 GIVEN, VALIDATION = "given", "validation"

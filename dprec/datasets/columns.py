@@ -3,7 +3,7 @@
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -37,10 +37,17 @@ _KINDS: dict[Role, tuple[str, ...]] = {
 """What users and items are, of which a name, an id or an index can be a column."""
 
 _IDS: dict[Role, tuple[str, ...]] = {
-    "user": ("uid", "u", "username", "reviewprofilename", "profilename", "screenname", "nickname"),
+    "user": ("uid", "u"),
     "item": ("iid", "i", "isbn", "isbn13", "isbn10", "asin", "parentasin", "sku", "gtin", "beerbeerid"),
 }
 """Further names of identifiers."""
+
+_CALLED: dict[Role, tuple[str, ...]] = {
+    "user": ("profilename", "reviewprofilename", "screenname", "nickname"),
+    "item": (),
+}
+_TITLES = ("name", "title")
+"""Further names of what users and items are called."""
 
 _NAMES: dict[Role, tuple[str, ...]] = {
     "rating": (
@@ -72,7 +79,7 @@ def _ranks(role: Role) -> tuple[frozenset[str], ...]:
         frozenset(f"{own}{ending}" for ending in endings),
         frozenset([*(f"{kind}{ending}" for kind in others for ending in endings), *_IDS[role]]),
         frozenset([own]),
-        frozenset([*others, *(f"{kind}{name}" for kind in _KINDS[role] for name in ("name", "title"))]),
+        frozenset([*others, *_CALLED[role], *(f"{kind}{name}" for kind in _KINDS[role] for name in _TITLES)]),
     )
 
 
@@ -115,18 +122,19 @@ _LISTED = 5
 
 
 def _even_step(levels: Floats) -> float | None:
-    """Return the greatest distance between levels of a scale that has all of some values, or None."""
+    """Return the greatest distance of which all distances of some values are multiples, or None."""
     reach = levels[-1] - levels[0]
     # Rounding keeps two spellings of one rating from counting as different levels.
     apart = np.diff(np.unique(np.round(levels, 9)))
     if not apart.size:
         return None
-    integers = np.array_equal(apart, np.rint(apart)) and reach < MAX_LEVELS
-    least = float(np.gcd.reduce(apart.astype(np.int64))) if integers else float(apart.min())
-    steps, multiples = reach / least, apart / least
-    if not (np.all(abs(multiples - np.round(multiples)) < 1e-6) and round(steps) < MAX_LEVELS):
+    millionths = np.rint(apart * 1e6)
+    decimal = reach < 1e9 and np.all(np.abs(apart * 1e6 - millionths) < 1e-3)
+    step = float(np.gcd.reduce(millionths.astype(np.int64))) / 1e6 if decimal else float(apart.min())
+    multiples = apart / step
+    if not (np.all(abs(multiples - np.round(multiples)) < 1e-6) and round(reach / step) < MAX_LEVELS):
         return None
-    return float(reach / round(steps))
+    return float(reach / round(reach / step))
 
 
 def _without_few(values: Floats, counts: Ints, low: float | None, high: float | None) -> slice:
@@ -161,13 +169,15 @@ def _without_sentinel(values: Floats, counts: Ints, low: float | None, high: flo
 _LARGEST = 1e15
 """Greatest absolute rating: beyond it, floating point is too coarse to distinguish levels."""
 
-NO_RATINGS = "none"
-"""In place of the column of ratings: rows are pairs without ratings, whatever else they hold."""
+ABSENT = "none"
+"""In place of the column of ratings or times: there is none, whatever else rows hold."""
 
 _WIDE = 10
 """Columns from which on a table may be a matrix with a column for each item."""
 
-_CUT = re.compile(r"-?\d(\.\d+)?E\+\d{2,}")
+_WITHOUT_TIMES = "data with times, or a split that needs none, such as holdout"
+
+_CUT = re.compile(r"-?\d([.,]\d+)?[Ee]\+\d{2,}")
 """A long number as a spreadsheet shows it, in place of its digits."""
 
 _COLUMN = "column: its name in the header, or its position from 1; by default it is found by its name."
@@ -178,7 +188,7 @@ class RatingColumns(Options):
     """Where users, items and ratings stand in a table, and the scale of the ratings.
 
     The scale runs from `low` to `high` by `step`. What is not given is taken from the ratings: the
-    least, the greatest, and the smallest distance between two different ones, which must then fit all; with
+    least, the greatest, and the greatest distance of which all distances between ratings are multiples; with
     `low` and `high` given, ratings that no such distance fits are those of a slider. Give `low` and `high` if
     the ends of the scale may not occur in the data.
     """
@@ -189,12 +199,14 @@ class RatingColumns(Options):
         f"Ratings' {_COLUMN} 'none' says that rows are pairs without ratings.", None
     )
     timestamp_column: str | int | None = option(
-        "Column of the time of a rating, read where a split needs it; by default found by its name.", None
+        "Column of the time of a rating, read where a split needs it, by default found by its name; 'none' "
+        "where there is none.",
+        None,
     )
     low: float | None = option("Least rating of the scale; by default the least that occurs.", None)
     high: float | None = option("Greatest rating of the scale; by default the greatest that occurs.", None)
     step: float | None = option(
-        "Distance between two levels of the scale; by default the smallest distance between two ratings, "
+        "Distance between two levels of the scale; by default the greatest that all ratings are apart by, "
         "or a fortieth of the range if the scale is continuous.",
         None,
         gt=0,
@@ -212,19 +224,34 @@ class RatingColumns(Options):
     def has_ratings(self, header: Sequence[str]) -> bool:
         """Return whether there are ratings: not where a header names users, items and at most times."""
         if self.rating_column is not None:
-            return self.rating_column != NO_RATINGS
+            return self.rating_column != ABSENT
         if len(header) > len(ROLES):
             return True
-        timed = self.timestamp_column is not None or find_column("timestamp", header) is not None
-        return len(header) != 2 + timed or find_column("rating", header) is not None
+        return len(header) != 2 + self.has_times(header) or find_column("rating", header) is not None
 
-    def places(self, header: Sequence[str], source: str, *, timed: bool = False) -> list[int]:
+    def has_times(self, header: Sequence[str]) -> bool:
+        """Return whether there is a column of times."""
+        if self.timestamp_column is not None:
+            return self.timestamp_column != ABSENT
+        return find_column("timestamp", header) is not None
+
+    def places(
+        self,
+        header: Sequence[str],
+        source: str,
+        *,
+        timed: bool = False,
+        numeric: Collection[int] | None = None,
+    ) -> list[int]:
         """Return the positions of users, items, ratings and times in a header, from 0.
 
-        Without those of ratings where there are none; see `has_ratings`. Raises SettingError under the
-        setting of a column that is not found, or is another's too.
+        Without those of ratings where there are none; see `has_ratings`. ``numeric``: the columns that seem
+        to hold numbers; by default all. Raises SettingError under the setting of a column that is not found,
+        or is another's too.
         """
         times: tuple[Role, ...] = ("timestamp",) if timed else ()
+        if timed and not self.has_times(header):
+            raise SettingError("timestamp_column", f"{source}: no column of times", _WITHOUT_TIMES)
         chosen: dict[int, Role] = {}
         unclear: list[Role] = []
         for role in (*(ROLES if self.has_ratings(header) else ROLES[:2]), *times):
@@ -240,11 +267,16 @@ class RatingColumns(Options):
                 found = f"{source}: column {header[place]!r} for the {role}s too, beside the {chosen[place]}s"
                 raise SettingError(f"{role}_column", found, "a column of its own")
         if unclear:
-            raise self._unclear(unclear, chosen, header, source)
+            raise self._unclear(unclear, chosen, header, source, numeric)
         return list(chosen)
 
     def _unclear(
-        self, unclear: Sequence[Role], chosen: Mapping[int, Role], header: Sequence[str], source: str
+        self,
+        unclear: Sequence[Role],
+        chosen: Collection[int],
+        header: Sequence[str],
+        source: str,
+        numeric: Collection[int] | None,
     ) -> SettingError:
         """Return the error for roles that no column seems to hold, or several do."""
         left = [n for n in range(len(header)) if n not in {*chosen, *candidates("timestamp", header)}]
@@ -256,21 +288,21 @@ class RatingColumns(Options):
             return SettingError(
                 f"{unclear[0]}_column", f"{found}: none is left", of_one_item(source.removesuffix(", line 1"))
             )
-        likeliest = [*contending[:1], *(place for place in left if place not in contending[:1])]
-        settings = {
-            f"{role}_column": name
-            if (name := header[place].strip()) and header.count(name) == 1
-            else place + 1
-            for role, place in zip(unclear, likeliest, strict=False)
-        }
-        accepted = f"{self.written(settings)}, or others by name or position"
+        accepted, settings = [], dict[str, Any]()
+        for role in unclear:
+            likely = [n for n in contending or left if n not in settings.values()]
+            likely = [n for n in likely if role != "rating" or numeric is None or n in numeric]
+            settings |= {f"{role}_column": likely[0]} if likely else {}
+        for column, place in settings.items():
+            name = header[place].strip()
+            settings[column] = name if name and header.count(name) == 1 else place + 1
         if "rating" in unclear and len(header) < _WIDE:
-            pairs = self.written({"rating_column": NO_RATINGS})
-            accepted = f"{pairs} if rows are pairs without ratings; or {accepted}"
+            accepted.append(f"{self.written({'rating_column': ABSENT})} if rows are pairs without ratings")
+        accepted.append(f"{self.written(settings)}, or others by name or position".removeprefix(", or "))
         # A header of items alone is that of a matrix.
         if len(header) >= _WIDE and not chosen:
-            accepted = f"{RESHAPED}; or {accepted}"
-        return SettingError(f"{unclear[0]}_column", found, accepted)
+            accepted.insert(0, RESHAPED)
+        return SettingError(f"{unclear[0]}_column", found, "; or ".join(accepted))
 
     def cleaned(self, rows: RatingRows) -> RatingRows:
         """Return rows without those that mean that there is no rating.
@@ -327,7 +359,7 @@ class RatingColumns(Options):
         least, most = float(distinct[0]), float(distinct[-1])
         given = self.low is not None and self.high is not None
         if least == most and not given:
-            ends = {"low": min(1.0, least), "high": max(5.0, least)}
+            ends = {"low": min(1.0, least), "high": max(5.0, least), "step": 1.0}
             ends = {name: end for name, end in ends.items() if getattr(self, name) is None}
             lists = f"; or {self.written({'positive': '> 0'})} if they say who has what" if least > 0 else ""
             accepted = f"the ends of the scale that they are on, such as {self.written(ends)}{lists}"

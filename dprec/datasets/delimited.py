@@ -7,14 +7,15 @@ by its line. Separators of several characters, and blanks, divide lines that are
 
 from __future__ import annotations
 
+import glob
 import gzip
-import mmap
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -73,12 +74,11 @@ _WITHOUT_TEXTS = (
 )
 """What leaves out texts of several lines, such as reviews."""
 
-_LINES_OF_JSON = 10_000
-"""Lines that decide which fields there are, and of which types."""
-
 MOST_COLUMNS = 10_000
 _CELL_BYTES = 255
 _BLANK = " \t\r"
+_NOTHING = ("nan", "NaN", "NA", "N/A", "<NA>", "NULL", "null", "None", "\\N")
+"""What stands for no identifier where all others are integers."""
 _INTEGER = r"^(?:0|-?[1-9][0-9]{0,17})(?:\.0{1,9})?$"
 """An integer in its shortest form, perhaps with decimals of zero."""
 
@@ -93,7 +93,8 @@ def typed_table(path: Path) -> pl.LazyFrame | None:
     packed = start.startswith((GZIP, ZSTD))
     first = lines_of(path, 1) if packed or start.lstrip().startswith(b"{") else []
     if first and re.fullmatch(r"\s*\{.*\}\s*", first[0]):
-        return pl.scan_ndjson(path, infer_schema_length=_LINES_OF_JSON)
+        # All lines decide which fields there are, and of which types.
+        return pl.scan_ndjson(glob.escape(str(path)), infer_schema_length=None)
     return None
 
 
@@ -127,11 +128,12 @@ def _fault(path: Path) -> InputError | None:
         with gzip.open(path) if start.startswith(GZIP) else path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 if b"\0" in line:
-                    accepted = "text in UTF-8; this may be a binary file, or: iconv -f utf-16le -t utf-8 FILE"
+                    text = f"iconv -f utf-16le -t utf-8 {quote(str(path))} > ratings.csv"
+                    accepted = f"text in UTF-8; this may be a binary file, or: {text}"
                     return InputError(f"{path}, line {number}", "a zero byte", accepted)
                 line.decode()
     except UnicodeDecodeError as error:
-        accepted = "text in UTF-8, such as: iconv -f latin1 -t utf-8 FILE"
+        accepted = f"text in UTF-8, such as: iconv -f latin1 -t utf-8 {quote(str(path))} > ratings.csv"
         return InputError(f"{path}, line {number}", f"byte 0x{line[error.start]:02x}", accepted)
     except (OSError, EOFError, zlib.error):
         pass
@@ -185,11 +187,19 @@ def first_cells(path: Path, separator: str) -> list[str]:
     return split_line(lines[0], separator)
 
 
-def read_rows(path: Path, layout: TextLayout, *, timed: bool = False, where: str | None = None) -> RatingRows:
+def read_rows(
+    path: Path,
+    layout: TextLayout,
+    *,
+    timed: bool = False,
+    where: str | None = None,
+    typed: pl.LazyFrame | None = None,
+) -> RatingRows:
     """Read the users, items, ratings and perhaps times of a file; pairs without ratings have NaN.
 
     ``where``: a condition on the columns, by their names, or as column_1, column_2, ... without a header;
-    rows that do not meet it are left out.
+    rows that do not meet it are left out. ``typed``: the file's table, if its columns have types; its cells
+    are read as texts, so that every file is read by the same rules.
 
     Raises InputError when a line has too few or too many columns, an empty cell, an identifier that is not
     UTF-8 or a rating that is not a finite number; when the file is missing, empty or binary.
@@ -200,7 +210,7 @@ def read_rows(path: Path, layout: TextLayout, *, timed: bool = False, where: str
         wanted.append((layout.rating, "number"))
     if timed and layout.timestamp is not None:
         wanted.append((layout.timestamp, "time"))
-    table = _Table.of(path, layout, where)
+    table = _Table.of(path, layout, where) if typed is None else _Table.of_typed(path, layout, where, typed)
     users, items, *columns = table.read(wanted)
     values = np.full(users.places.size, np.nan) if layout.rating is None else columns.pop(0)
     return RatingRows(
@@ -208,7 +218,8 @@ def read_rows(path: Path, layout: TextLayout, *, timed: bool = False, where: str
         items,
         values,
         str(path),
-        layout.header + 1,
+        table.first_line,
+        unit=table.unit,
         places=None if table.met is None else table.met.arg_true().to_numpy().astype(np.int64),
         times=columns[0] if columns else None,
         reading=table.reading(),
@@ -226,7 +237,7 @@ def read_columns(path: Path, layout: TextLayout, wanted: Sequence[tuple[str | in
 
 @dataclass(frozen=True)
 class _Table:
-    """The rows of a text below its header, each as long as the first line."""
+    """The rows of a text below its header, each as long as the first line, or of a table that has types."""
 
     path: Path
     layout: TextLayout
@@ -238,9 +249,12 @@ class _Table:
     """The condition that says which rows are read."""
     met: pl.Series | None
     """Which they are; None where all are."""
+    unit: str = "line"
+    """What a row is called in error messages."""
 
     @classmethod
     def of(cls, path: Path, layout: TextLayout, where: str | None = None) -> _Table:
+        """Return the table of a text."""
         import polars as pl
 
         first, start = first_cells(path, layout.separator), f"{path}, line 1"
@@ -252,18 +266,38 @@ class _Table:
             raise InputError(start, "1 column", f"columns separated by {layout.described_separator}{hint}")
         if width > MOST_COLUMNS:
             raise InputError(start, f"{width} columns", f"at most {MOST_COLUMNS}, one row per line")
-        names = (
-            [name.strip() for name in first] if layout.header else [f"column_{n + 1}" for n in range(width)]
-        )
+        numbered = [f"column_{number}" for number in range(1, width + 1)]
+        names = [name.strip() for name in first] if layout.header else numbered
         with readable(path):
             cells, met = None if where else _plain_cells(path, layout, width), None
             cells = _cells(path, layout, width) if cells is None else cells
             if where is not None:
-                # Of columns with one name, the first is meant.
-                places = {name: place for place, name in reversed(list(enumerate(names)))}
-                named = cells.select(pl.col(str(place)).alias(name) for name, place in places.items())
+                # A name that two columns have is that of neither.
+                places = [place for place, name in enumerate(names) if names.count(name) == 1]
+                named = cells.select(pl.col(str(place)).alias(names[place]) for place in places)
                 met = rows_that_meet(named, where)
         return cls(path, layout, names, cells, where, met)
+
+    @classmethod
+    def of_typed(cls, path: Path, layout: TextLayout, where: str | None, typed: pl.LazyFrame) -> _Table:
+        """Return a table whose columns have types."""
+        import polars as pl
+
+        with readable(path):
+            schema = typed.collect_schema()
+            met = None if where is None else rows_that_meet(typed, where)
+            texts = (
+                pl.col(name).cast(pl.String).alias(str(place))
+                for place, (name, kind) in enumerate(schema.items())
+                if not kind.is_nested()
+            )
+            cells = typed.select(*texts, pl.lit(value=False).alias(_ODD))
+        return cls(path, layout, schema.names(), cells, where, met, "row")
+
+    @property
+    def first_line(self) -> int:
+        """Number of the first row in error messages."""
+        return 1 + (self.unit == "line" and self.layout.header)
 
     def place(self, column: str | int) -> int:
         """Return the position of a column, from 0; raises InputError."""
@@ -277,13 +311,16 @@ class _Table:
         import polars as pl
 
         places = [self.place(column) for column, _ in wanted]
+        if odd := set(map(str, places)) - set(self.cells.collect_schema().names()):
+            name = self.names[int(min(odd))]
+            raise InputError(str(self.path), f"lists or objects in {name!r}", "one value in every row")
         first = (_at_first(str(place), kind) for place, (_, kind) in zip(places, wanted, strict=True))
         table = self._collected(cells.alias(str(number)) for number, cells in enumerate(first))
         if table.is_empty():
             raise InputError(str(self.path), "a header and nothing below it", "one row per line")
         columns: list[Any] = []
-        for number, (place, (column, kind)) in enumerate(zip(places, wanted, strict=True)):
-            cells, name = table[str(number)], column if isinstance(column, str) else f"column {column}"
+        for number, (place, (_, kind)) in enumerate(zip(places, wanted, strict=True)):
+            cells, name = table[str(number)], self._called(place)
             if kind == "identifier":
                 columns.append(self._identifiers(cells, name))
             elif cells.dtype.is_float() and not cells.null_count():
@@ -297,11 +334,15 @@ class _Table:
         """Return what is read from where, and what a condition leaves out."""
         layout, timestamp = self.layout, self.layout.timestamp
         user, item, rating, times = (
-            None if column is None else self.names[self.place(column)].replace("column_", "column ")
+            None if column is None else self._called(self.place(column))
             for column in (layout.user, layout.item, layout.rating, timestamp)
         )
         read = Reading(self.path.name, user or "", item or "", rating, times)
-        return read if self.met is None else read.without(f"not {self.where}", int((~self.met).sum()))
+        return read if self.met is None else read.without(f"outside {self.where}", int((~self.met).sum()))
+
+    def _called(self, place: int) -> str:
+        """Return what a column is called in messages."""
+        return self.names[place] if self.layout.header else f"column {place + 1}"
 
     def _collected(self, cells: Iterable[pl.Expr]) -> pl.DataFrame:
         cells = list(cells)
@@ -313,37 +354,40 @@ class _Table:
 
     def _error(self, row: int, found: str, accepted: str) -> InputError:
         line = row if self.met is None else int(self.met.arg_true()[row])
-        return InputError(f"{self.path}, line {line + self.layout.header + 1}", found, accepted)
+        return InputError(f"{self.path}, {self.unit} {line + self.first_line}", found, accepted)
 
     def _identifiers(self, cells: pl.Series, name: str) -> Identifiers:
         """Return a column of identifiers, given its cells as categories."""
         import polars as pl
 
+        filled = f"a value in every {self.unit}; or, without such rows, {_leaving_out(name, 'IS NOT NULL')}"
         if cells.null_count():
             row = int(cells.is_null().arg_true()[0])
-            raise self._error(row, f"nothing in {name}", "a value in every line")
+            raise self._error(row, f"nothing in {name}", filled)
 
         def meaning(texts: pl.Series) -> AnyArray:
             """Return what different cells mean; what is refused is named by its first line."""
             stripped = texts.str.strip_chars(_BLANK)
-            missing = stripped.is_in(["nan", "NaN"])
+            missing = stripped.is_in(_NOTHING)
             numbers = stripped.filter(~missing).str.contains(_INTEGER)
             mixed = missing if not missing.all() and numbers.all() else missing & False
             sizes = stripped.str.len_bytes()
             for odd, found, accepted in (
-                (stripped == "", "nothing", "a value in every line"),
-                (mixed, "{text}", "an identifier in every line"),
+                (stripped == "", "nothing", filled),
+                (mixed, "{text}", f"an identifier; or, without such rows, {_leaving_out(name, '<> {text}')}"),
                 (sizes > _CELL_BYTES, "{size} bytes", f"at most {_CELL_BYTES}"),
             ):
                 if odd.any():
                     where = cells.cast(pl.String).is_in(texts.filter(odd).implode()).arg_true()[0]
                     text = cells[where].strip(_BLANK)
                     said = found.format(text=shown(repr(text)), size=len(text.encode()))
-                    raise self._error(int(where), f"{said} in {name}", accepted)
+                    raise self._error(
+                        int(where), f"{said} in {name}", accepted.replace("{text}", f"'{text}'")
+                    )
             # 7.0 is 7, as a program writes it that took identifiers for measurements.
             shortest = stripped.str.replace(r"\.0+$", "") if numbers.all() else stripped
             whole = _integers(shortest)
-            return as_texts(stripped, self.path.name) if whole is None else whole
+            return as_texts(stripped, f"{self.path}, {name}") if whole is None else whole
 
         return Identifiers.of_texts(cells, meaning)
 
@@ -353,7 +397,10 @@ class _Table:
 
         empty = (cells.fill_null("") == "").arg_true()
         if empty.len() and not kind.endswith("nothing"):
-            raise self._error(int(empty[0]), f"nothing in {name}", "a value in every line")
+            accepted = f"a value in every {self.unit}"
+            if kind == "number":
+                accepted += f"; or, without such rows, {_leaving_out(name, 'IS NOT NULL')}"
+            raise self._error(int(empty[0]), f"nothing in {name}", accepted)
         if kind.startswith("number"):
             numbers = cells.cast(pl.Float64, strict=False)
             wrong = (~numbers.is_finite().fill_null(value=False) & (cells.fill_null("") != "")).arg_true()
@@ -370,6 +417,12 @@ class _Table:
         return times_of(texts, f"{self.path}, {name}") if kind == "time" else texts.values
 
 
+def _leaving_out(called: str, condition: str) -> str:
+    """Return what to type to read the rows alone that meet a condition on a column."""
+    name = re.sub(r"^column (\d+)$", r"column_\1", called)
+    return f'--set "dataset.where={name} {condition}"'
+
+
 def _at_first(column: str, kind: Cells) -> pl.Expr:
     """Return the cells of a column as they are read at first: what is no number then is read once more."""
     import polars as pl
@@ -381,20 +434,31 @@ def _at_first(column: str, kind: Cells) -> pl.Expr:
     return cells if kind == "text or nothing" else pl.when(number.is_finite()).then(number)
 
 
+_BYTES_AT_ONCE = 1 << 24
 _ODD = "odd"
 """Column of cells that says which lines have more or fewer than they should."""
 
 
 def _plain_cells(path: Path, layout: TextLayout, width: int) -> pl.LazyFrame | None:
-    """Return the cells below the header, read in one pass; None where a line may need a closer look."""
+    """Return the cells below the header, read in one pass; None where a line may need a closer look.
+
+    A line of too many cells, the first of them empty, shows in the number of separators alone.
+    """
     import polars as pl
 
     mark = layout.separator
     if mark == WHITESPACE or len(mark.encode()) > 1 or _beginning(path).startswith((GZIP, ZSTD)):
         return None
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        if data.find(b'"') >= 0 or data.find(b"\0") >= 0:
-            return None
+    separators = lines = 0
+    with path.open("rb") as file:
+        while part := file.read(_BYTES_AT_ONCE):
+            if b'"' in part or b"\0" in part:
+                return None
+            separators += part.count(mark.encode())
+            lines += part.count(b"\n")
+            ended = part.endswith(b"\n")
+    if separators != (lines + (not ended)) * (width - 1):
+        return None
     odd = pl.col(str(width - 1)).is_null() | pl.col(str(width)).is_not_null()
     return _scanned(path, mark, None, width + 1, int(layout.header)).with_columns(odd.alias(_ODD))
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from dprec.arrays import AnyArray, Floats
 from dprec.components import option
 from dprec.crossdomain import CrossDomainRatings
-from dprec.datasets.base import GIVEN, Dataset, read_fold, united, without_times
+from dprec.datasets.base import GIVEN, Dataset, passing, read_fold, united, without_times
 from dprec.datasets.columns import RatingColumns, find_column
-from dprec.errors import InputError
+from dprec.errors import InputError, shown
 from dprec.rating_rows import Duplicates, Identifiers, RatingRows, Reading
 from dprec.ratings import Ratings, RatingScale
 
@@ -50,7 +50,8 @@ _ACCEPTED = (
     "a data frame of pandas or polars, a list of tuples (user, item, rating), a SciPy sparse matrix, three "
     "arrays (users, items, ratings) or the first two, Ratings, a data set or a mapping"
 )
-_TIMES = "a number, or a date such as 2005-09-06 or 2005-09-06 17:30:00"
+_TIMES = "numbers, or dates such as 2005-09-06 or 2005-09-06 17:30:00"
+_DATE = r"^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?$"
 
 
 def ratings_from(
@@ -81,7 +82,7 @@ def ratings_from(
     if test is None and isinstance(ratings, Ratings):
         return (ratings,)
     parts = [_rows(part, columns, source) for source, part in held.items()]
-    agreeing = [rows.agreeing(duplicates, positive=positive is not None) for rows, _ in parts]
+    agreeing = [rows.agreeing(duplicates, passing(positive)) for rows, _ in parts]
     if known:
         scale = known[0]
         for other in known[1:]:
@@ -127,11 +128,14 @@ def _columns(held: Any, settings: RatingColumns, source: str) -> tuple[Sequence[
         except Exception as error:  # Its steps can raise anything of polars.
             raise InputError(source, f"a lazy frame that raised {error}", _ACCEPTED) from None
     if hasattr(held, "columns") and (hasattr(held, "iloc") or hasattr(held, "lazy")):
+        if getattr(getattr(held, "index", None), "nlevels", 1) > 1:
+            held = held.reset_index()
         return _of_frame(held, settings, source)
     if getattr(getattr(held, "index", None), "nlevels", 0) == 2:  # a series of pandas
-        names = [name or f"level {level}" for level, name in enumerate(held.index.names, 1)]
-        levels = map(held.index.get_level_values, (0, 1))
-        return (*levels, held.to_numpy()), (*map(str, names), str(held.name or "values"))
+        names = [str(name or f"level {level}") for level, name in enumerate(held.index.names, 1)]
+        swapped = (find_column("item", names), find_column("user", names)) == (0, 1)
+        levels = [held.index.get_level_values(level) for level in (0, 1)][:: -1 if swapped else 1]
+        return (*levels, held.to_numpy()), (*names[:: -1 if swapped else 1], str(held.name or "values"))
     if isinstance(held, Mapping) and holds_profiles(held):
         rows = [(user, item, value) for user, profile in held.items() for item, value in profile.items()]
         return _transposed(rows, source), ()
@@ -148,9 +152,9 @@ def _columns(held: Any, settings: RatingColumns, source: str) -> tuple[Sequence[
 def _of_sequence(held: Sequence[Any], source: str) -> Sequence[Any]:
     """Return the columns of rows that are tuples, or lists where they cannot be columns; or columns."""
     several = len(held) in (2, 3, 4)
-    square = all(isinstance(each, list) and len(each) == len(held) for each in held)
-    if several and square and isinstance(held, list):
-        found = f"{len(held)} lists of {len(held)}, which may be rows or columns"
+    short = all(isinstance(each, list) and len(each) in (2, 3, 4) for each in held)
+    if several and short and isinstance(held, list):
+        found = f"{len(held)} lists of {len(held[0])}, which may be rows or columns"
         raise InputError(source, found, "rows as tuples, or columns as arrays of NumPy")
     if all(isinstance(row, tuple) for row in held):
         return _transposed(held, source)
@@ -197,7 +201,7 @@ def _of_frame(frame: Any, settings: RatingColumns, source: str) -> tuple[list[An
     """
     names = list(frame.columns)
     header = list(map(str, names))
-    timed = settings.timestamp_column is not None or find_column("timestamp", header) is not None
+    timed = settings.has_times(header)
     rated = settings.has_ratings(header)
     columns: list[Any] = []
     places = settings.places(header, source, timed=timed)
@@ -264,7 +268,8 @@ def table_rows(columns: Sequence[Any], source: str, names: Sequence[str] = ()) -
     values = _flat(others.pop(0)) if rated else np.full(ids[0].places.shape, np.nan)
     if values.dtype.kind in "cmM":
         raise InputError(source, f"ratings of type {values.dtype}", "ratings that are numbers")
-    rows = replace(RatingRows.of(*ids, values, source), unit="row")
+    remedy = "InMemory.of(..., duplicates='last')"
+    rows = replace(RatingRows.of(*ids, values, source), unit="row", remedy=remedy)
     if not rows.values.size:
         raise InputError(source, "no ratings" if rated else "no pairs", "at least one")
     wrong = np.flatnonzero(~np.isfinite(rows.values))
@@ -281,27 +286,38 @@ def table_rows(columns: Sequence[Any], source: str, names: Sequence[str] = ()) -
 def times_of(column: AnyArray | Identifiers, where: str) -> Floats:
     """Return times as numbers; dates become seconds since 1970, in UTC unless they say otherwise.
 
-    Raises InputError when one is neither a number nor a date.
+    Raises InputError when one is neither a number nor a date, or some are numbers and some dates.
     """
     if isinstance(column, Identifiers):
         return times_of(column.distinct, where)[column.places]
-    if column.dtype.kind in "iuf":
-        times = column.astype(np.float64)
-    else:
-        try:
-            with warnings.catch_warnings():
-                # NumPy warns of an offset such as +02:00, which it takes into account.
-                warnings.simplefilter("ignore", UserWarning)
-                if column.dtype.kind != "M":
-                    texts = np.char.strip(column.astype(np.str_))
-                    column = np.char.rstrip(np.char.replace(texts, " UTC", ""), "Z")
-                dates = column.astype("datetime64[us]")
-        except (TypeError, ValueError):
-            raise InputError(where, f"values such as {str(column[0])!r}", _TIMES) from None
-        times = np.where(np.isnat(dates), np.nan, dates.astype(np.int64) / 1e6)
+    if column.dtype.kind not in "iufM":
+        return _times_of_texts(column, where)
+    if column.dtype.kind == "M":
+        dates = column.astype("datetime64[us]")
+        column = np.where(np.isnat(dates), np.nan, dates.astype(np.int64) / 1e6)
+    times = column.astype(np.float64)
     if not np.all(np.isfinite(times)):
         raise InputError(where, "a time that is missing or infinite", _TIMES)
     return times
+
+
+def _times_of_texts(column: AnyArray, where: str) -> Floats:
+    import polars as pl
+
+    texts = pl.Series(column.astype(np.str_).tolist(), dtype=pl.String).str.strip_chars()
+    numbers = texts.cast(pl.Float64, strict=False)
+    if not numbers.null_count():
+        return times_of(numbers.to_numpy(), where)
+    dated = texts.str.replace(r"( ?UTC|Z)$", "").str.contains(_DATE)
+    if not dated.all():
+        raise InputError(where, f"values such as {shown(repr(texts.filter(~dated)[0]))}", _TIMES)
+    with warnings.catch_warnings():
+        # NumPy warns of an offset such as +02:00, which it takes into account.
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            return times_of(texts.str.replace(r"( ?UTC|Z)$", "").to_numpy().astype("datetime64[us]"), where)
+        except ValueError as error:
+            raise InputError(where, str(error), _TIMES) from None
 
 
 def _identifiers(values: AnyArray | Identifiers, where: str) -> Identifiers:

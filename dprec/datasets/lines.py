@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 from collections.abc import Sequence
 
 LINES_LOOKED_AT = 20
@@ -51,3 +52,16 @@ def is_number(cell: str) -> bool:
         return math.isfinite(float(cell))
     except ValueError:
         return False
+
+
+def is_time(cell: str) -> bool:
+    """Return whether a cell holds a date, or seconds or milliseconds since 1970, from 1973 on."""
+    text = cell.strip()
+    dated = re.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?", text) is not None
+    # No scale of ratings is as large.
+    return dated or (is_number(text) and 1e8 <= float(text) < 1e14)
+
+
+def is_value(cell: str) -> bool:
+    """Return whether a cell holds a number or a date, as a name does not."""
+    return is_number(cell) or is_time(cell)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -17,9 +16,17 @@ from dprec.arrays import AnyArray, Floats
 from dprec.catalogue import Catalogue, UsersTable
 from dprec.components import as_values, option
 from dprec.crossdomain import joined
-from dprec.datasets.base import GIVEN, VALIDATION, Dataset, locate, read_parts, united, without_times
-from dprec.datasets.columns import NO_RATINGS, ROLES, RatingColumns, candidates, find_column
-from dprec.datasets.conditions import rows_that_meet
+from dprec.datasets.base import (
+    GIVEN,
+    VALIDATION,
+    Dataset,
+    locate,
+    passing,
+    read_parts,
+    united,
+    without_times,
+)
+from dprec.datasets.columns import ABSENT, ROLES, RatingColumns, candidates, column_place, find_column
 from dprec.datasets.delimited import (
     MOST_COLUMNS,
     TextLayout,
@@ -29,8 +36,14 @@ from dprec.datasets.delimited import (
     typed_table,
 )
 from dprec.datasets.foreign import check_layout, refuse_text
-from dprec.datasets.held import present, table_rows
-from dprec.datasets.lines import LINES_LOOKED_AT, found_separator, is_number, split_line
+from dprec.datasets.lines import (
+    LINES_LOOKED_AT,
+    found_separator,
+    is_number,
+    is_time,
+    is_value,
+    split_line,
+)
 from dprec.datasets.side_tables import ItemColumns, UserColumns
 from dprec.errors import InputError, SettingError, within
 from dprec.rating_rows import Duplicates, RatingRows, Reading
@@ -61,7 +74,7 @@ class FileDataset(Dataset):
 
     def agreeing(self, rows: RatingRows) -> RatingRows:
         """Return one row for each pair; see `RatingRows.agreeing`."""
-        return rows.agreeing(self.duplicates, positive=self.positive is not None)
+        return rows.agreeing(self.duplicates, passing(self.positive))
 
     def distributed_users(self, user_ids: AnyArray) -> UsersTable | None:
         """Return what the distributor says of the users; None without any."""
@@ -125,7 +138,7 @@ class DelimitedColumns(RatingColumns, FileDataset):
         super().__post_init__()
         for name in ("user_column", "item_column", "rating_column", "timestamp_column"):
             column = getattr(self, name)
-            if isinstance(column, str) and column != NO_RATINGS and self.has_header is False:
+            if isinstance(column, str) and column != ABSENT and self.has_header is False:
                 raise SettingError(name, repr(column), "a position counted from 1, as there is no header")
 
     written = FileDataset.written
@@ -136,11 +149,6 @@ class DelimitedColumns(RatingColumns, FileDataset):
         named = all(find_column(role, header) is not None for role in ROLES[:2])
         return super().has_ratings(header) and not (chosen and named)
 
-    def places(self, header: Sequence[str], source: str, *, timed: bool = False) -> list[int]:
-        """Return the positions of columns; see `RatingColumns.places`. An InputError names the file first."""
-        with _file_first(source):
-            return super().places(header, source, timed=timed)
-
     def scale(self, values: Floats, source: str, *, counted: bool = False) -> RatingScale:
         """Return the scale; see `RatingColumns.scale`. An InputError names the file first."""
         with _file_first(source):
@@ -149,105 +157,139 @@ class DelimitedColumns(RatingColumns, FileDataset):
     def leaving_out_cut(self, reading: Reading | None, users: bool) -> str:
         """Return the condition that leaves such rows out; see `RatingColumns.leaving_out_cut`."""
         column = "" if reading is None else reading.users if users else reading.items
-        column = column.replace("column ", "column_")
-        named = column if re.fullmatch(r"[A-Za-z_]\w*", column) else '"' + column + '"'
-        condition = f"{named} NOT LIKE '%E+%'"
+        column = re.sub(r"^column (\d+)$", r"column_\1", column)
+        condition = f"{column} NOT LIKE '%+%'"
         return f"; or, without these rows, {self.written({'where': condition})}"
 
     def read(self, path: str, *, timed: bool = False) -> RatingRows:
         """Read one file, a row per pair, with times if asked or needed; an InputError names the line."""
         file = locate(path)
+        with _file_first(str(file)):
+            layout, typed = self.layout_of(file, timed=timed)
+            timed = timed or self.by_time
+            return self.agreeing(
+                self.cleaned(read_rows(file, layout, timed=timed, where=self.where, typed=typed))
+            )
+
+    def layout_of(self, file: Path, *, timed: bool = False) -> tuple[TextLayout, pl.LazyFrame | None]:
+        """Return where a file has what, and its table if its columns have types.
+
+        Of a text, by its first lines. Raises SettingError, or InputError for what is no table.
+        """
         with readable(file):
-            table = typed_table(file)
-        if table is None:
-            layout = self.layout_of(file, timed=timed)
-            with _file_first(str(file)):
-                rows = read_rows(file, layout, timed=timed or self.by_time, where=self.where)
-        else:
-            with readable(file):
-                rows = self._typed_rows(table, file, timed)
-        return self.agreeing(self.cleaned(rows))
-
-    def _typed_rows(self, table: pl.LazyFrame, file: Path, timed: bool) -> RatingRows:
-        """Return the rows of a table whose columns have types."""
-        import polars as pl
-
-        header = table.collect_schema().names()
-        places = self.places(header, str(file), timed=timed)
-        rated, times = self.has_ratings(header), self._times(header, places)
-        if self.by_time and times is not None:
-            places = [*places[: 2 + rated], times]
-        names = [header[place] for place in places]
-        met = None
-        if self.where is not None:
-            with _file_first(str(file)):
-                met = rows_that_meet(table, self.where)
-        frame = table.select(names).collect()
-        frame = frame if met is None else frame.filter(met)
-        columns: list[Any] = [present(frame[name], f"{file}, column {name!r}") for name in names]
-        told = names if rated else [*names[:2], "", *names[2:]]
-        rows = table_rows(columns if rated else [*columns[:2], None, *columns[2:]], str(file), told)
-        reading = replace(rows.reading or Reading("", "", ""), source=file.name)
-        reading = replace(reading, times=None if times is None else header[times])
-        if met is None:
-            return replace(rows, reading=reading)
-        lines = met.cast(pl.Boolean).arg_true().to_numpy().astype(np.int64)
-        return replace(
-            rows, reading=reading.without(f"not {self.where}", met.len() - lines.size), places=lines
-        )
-
-    def _times(self, header: Sequence[str], places: Sequence[int]) -> int | None:
-        """Return the position of a column of times beside those that are read; None without one."""
-        if self.timestamp_column is not None:
-            return self.places(header, "times", timed=True)[-1]
-        place = find_column("timestamp", header)
-        return None if place in places[: 2 + self.has_ratings(header)] else place
-
-    def layout_of(self, file: Path, *, timed: bool = False) -> TextLayout:
-        """Return where a text has what, by its first lines; of times, refused only if they are asked for."""
+            typed = typed_table(file)
+            names = None if typed is None else typed.collect_schema().names()
+        if names is not None:
+            return self._placed(TextLayout(header=True), names, str(file), timed), typed
         lines, start = lines_of(file, LINES_LOOKED_AT), f"{file}, line 1"
         refuse_text(file, lines)
         layout = TextLayout(separator=self.separator or found_separator(lines))
         rows = [split_line(line, layout.separator) for line in lines if line.strip()]
         if not rows or not 1 < len(rows[0]) <= MOST_COLUMNS:
-            return layout
-        first = rows[0]
-        columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
-        named = [bool(candidates(role, first)) for role in ROLES]
-        if {*columns, self.low, self.high} == {None} and not any(named[1:]):
+            return layout, None
+        first, columns = rows[0], [self.user_column, self.item_column, self.rating_column]
+        if {*columns, self.timestamp_column, self.low, self.high} == {None} and not any(
+            candidates(role, first) for role in ROLES[1:]
+        ):
             check_layout(rows, layout.separator, str(file))
-        # What the columns of a file without a header hold, in the usual order.
-        rated = self.has_ratings([""] * len(first))
-        usual = [*(ROLES if rated else ROLES[:2]), "timestamp", *[""] * len(first)][: len(first)]
-        header = self.has_header
-        if header is None:
-            header = any(isinstance(column, str) and column != NO_RATINGS for column in columns)
-            header = header or (named[0] and named[1])
-            if not header and "rating" in usual:
-                place = int(self.rating_column or 3)
-                # A number with a decimal comma is no name; the reader says what is wrong with it.
-                header = place <= len(first) and not is_number(first[place - 1].replace(",", "."))
-        names = first if header else usual
-        if timed and not header and self.timestamp_column is None and "timestamp" not in names:
-            raise InputError(start, "no column of times", "--set dataset.timestamp_column=...")
+        header = self._names_columns(rows) if self.has_header is None else self.has_header
+        layout = replace(layout, header=header)
+        if not header:
+            self._check_unnamed(rows, start)
+            return self._placed(layout, self._usual(rows), start, timed), None
+        numeric = [
+            place for place, cells in enumerate(zip(*rows[1:], strict=False)) if all(map(is_number, cells))
+        ]
         try:
-            places = self.places(names, start, timed=timed)
-        except InputError as error:
+            return self._placed(layout, first, start, timed, numeric or None), None
+        except SettingError as error:
             raise self._without_header(error, first) from None
-        times = places[-1] if timed else self._times(names, places)
-        user, item, *others = (place + 1 for place in places)
-        rating = others[0] if self.has_ratings(names) else None
-        timestamp = None if times is None else times + 1
-        return replace(layout, header=header, user=user, item=item, rating=rating, timestamp=timestamp)
 
-    def _without_header(self, error: InputError, first: Sequence[str]) -> InputError:
-        """Return an error of columns, with what to type if the first line is no header but a row."""
+    def _names_columns(self, rows: Sequence[Sequence[str]]) -> bool:
+        """Return whether the first line of a text is a header."""
+        first, others = rows[0], [*zip(*rows[1:], strict=False)]
+        columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
+        if any(isinstance(column, str) and column != ABSENT for column in columns):
+            return True
+        if all(candidates(role, first) for role in ROLES[:2]):
+            return True
+        texts_above = [
+            place
+            for place, cells in enumerate(others)
+            if not is_value(first[place]) and all(map(is_value, cells))
+        ]
+        if not self.has_ratings([""] * len(first)):
+            return bool(texts_above) and not any(map(is_value, first))
+        place = self.rating_column if isinstance(self.rating_column, int) else 3
+        # A number with a decimal comma is no name; the reader says what is wrong with it.
+        return place <= len(first) and not is_number(first[place - 1].replace(",", "."))
+
+    def _usual(self, rows: Sequence[Sequence[str]]) -> list[str]:
+        """Return what the columns of a text without a header hold, in the usual order."""
+        width = len(rows[0])
+        usual: list[str] = [*(ROLES if self.has_ratings([""] * width) else ROLES[:2])]
+        columns = [*zip(*rows, strict=False)][len(usual) :]
+        dated = [place for place, cells in enumerate(columns) if all(map(is_time, cells))]
+        whole = [
+            place for place, cells in enumerate(columns[:1]) if all(cell.strip().isdigit() for cell in cells)
+        ]
+        rest = [""] * (width - len(usual))
+        if times := [*dated, *whole]:
+            rest[times[0]] = "timestamp"
+        return [*usual, *rest]
+
+    def _check_unnamed(self, rows: Sequence[Sequence[str]], source: str) -> None:
+        """Refuse a text without a header whose columns are not those of the usual order."""
+        if {self.user_column, self.item_column, self.rating_column, self.timestamp_column} != {None}:
+            return
+        columns = [*zip(*rows, strict=False)]
+        kinds = [all(map(is_number, cells)) for cells in columns]
+        times = [place for place, cells in enumerate(columns, 1) if all(map(is_time, cells))]
+        texts = [place for place, numeric in enumerate(kinds, 1) if not numeric and place not in times]
+        dates = [place for place in times[:1] if place < 3 and not kinds[place - 1]]
+        if dates:
+            settings = {"item_column": 3, "rating_column": ABSENT, "timestamp_column": dates[0]}
+            found = f"dates in column {dates[0]}, where users and items are expected"
+            raise InputError(source, found, f"such as {self.written(settings)}, or other positions")
+        events = [place for place in texts if place > 3 and len(set(columns[place - 1])) <= 10]
+        if events and kinds[2] and all(float(cell) > 1000 for cell in columns[2]):
+            settings = {"rating_column": ABSENT, **({"timestamp_column": times[0]} if times else {})}
+            event = columns[events[0] - 1][0].strip()
+            chosen = f"--set \"dataset.where=column_{events[0]} = '{event}'\""
+            found = f"numbers such as {columns[2][0]} in column 3, where ratings are expected"
+            raise InputError(source, found, f"{self.written(settings)} {chosen}, if lines are events")
+
+    def _placed(
+        self,
+        layout: TextLayout,
+        names: Sequence[str],
+        source: str,
+        timed: bool,
+        numeric: Sequence[int] | None = None,
+    ) -> TextLayout:
+        """Return a layout with the positions of users, items, ratings and times, if there are any."""
+        places = self.places(names, source, timed=timed, numeric=numeric)
+        rated = self.has_ratings(names)
+        times: int | None = places[-1] if timed else None
+        if not timed and self.has_times(names):
+            times = (
+                find_column("timestamp", names)
+                if self.timestamp_column is None
+                else column_place(self.timestamp_column, names, source)
+            )
+            times = None if times in places else times
+        user, item, *others = (place + 1 for place in places)
+        timestamp = None if times is None else times + 1
+        return replace(layout, user=user, item=item, rating=others[0] if rated else None, timestamp=timestamp)
+
+    def _without_header(self, error: SettingError, first: Sequence[str]) -> SettingError:
+        """Return an error of columns, or what to type if the first line is no header but a row."""
         numbers = [place for place, cell in enumerate(first, 1) if is_number(cell)]
         if self.has_header is not None or not numbers:
             return error
         rated = next((place for place in numbers if place > 2), 3)
         positions = self.written({"has_header": False, "rating_column": rated})
-        return InputError(error.where, error.found, f"{positions} if there is no header; or {error.accepted}")
+        return SettingError(error.key, error.found, f"{positions} if there is no header")
 
 
 @contextmanager
@@ -256,19 +298,15 @@ def _file_first(source: str) -> Iterator[None]:
     try:
         yield
     except SettingError as error:
-        raise InputError(source, error.found.removeprefix(f"{source}: "), error.accepted) from None
+        behind = error.found.removeprefix(source)
+        line, _, found = behind.partition(": ") if behind != error.found else ("", "", behind)
+        raise InputError(source + line, found, error.accepted) from None
 
 
 def holds_pairs(path: str) -> bool:
     """Return whether a file looks like one of pairs without ratings; False where it cannot be read."""
-    settings = DelimitedTable(path=path)
     try:
-        file = locate(path)
-        with readable(file):
-            table = typed_table(file)
-            if table is None:
-                return settings.layout_of(file).rating is None
-            return not settings.has_ratings(table.collect_schema().names())
+        return DelimitedTable(path=path).layout_of(locate(path))[0].rating is None
     except InputError:
         return False
 

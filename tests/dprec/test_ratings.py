@@ -148,7 +148,7 @@ def test_times_decide_which_rating_is_the_first_and_the_last() -> None:
     assert last.values.tolist() == [3, 4]
     assert last.places is not None
     assert last.places.tolist() == [2, 3]
-    assert timed.agreeing("error", positive=True).values.tolist() == [5, 4]
+    assert timed.agreeing("error", lambda values: values >= 4).values.tolist() == [5, 4]
 
 
 @pytest.mark.parametrize(

@@ -173,8 +173,8 @@ def test_parquet(users: Any, tmp_path: Path) -> None:
     assert load(frame.select("userId", "movieId")).scale.implicit
     for wrong, place in (
         (frame.rename({"movieId": "zork", "note": "rest"}), ""),
-        (frame.with_columns(score=pl.Series([1.0, None, 2])), ", column 'score', row 2"),
-        (frame.with_columns(userId=pl.Series(["a", "a\0", "b"])), ", column 'userId'"),
+        (frame.with_columns(score=pl.Series([1.0, None, 2])), ", row 2"),
+        (frame.with_columns(userId=pl.Series(["a", "a\0", "b"])), ", userId"),
     ):
         with refused_at(f"mine.parquet{place}"):
             load(wrong)

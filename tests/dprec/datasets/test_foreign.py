@@ -109,7 +109,7 @@ def test_json_lines_are_read(tmp_path: Path) -> None:
         assert ratings.reading is not None
         assert (ratings.reading.times, ratings.reading.left_out) == (
             "unixReviewTime",
-            (("not overall > 1", 1),),
+            (("outside overall > 1", 1),),
         )
     (tmp_path / "torn.jsonl").write_bytes(text[:-10])
     with pytest.raises(InputError, match=r"torn\.jsonl"):

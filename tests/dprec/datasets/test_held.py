@@ -137,7 +137,7 @@ DAMAGED.indices[0] = 99
         ((objects(1, "a"), [1, 2], [1, 2]), "dataset: user", "identifiers of type object"),
         (frame().rename(columns={"item": "zork"}), "item_column", "dataset: which of the columns"),
         (sp.coo_array(([1.0, 2.0], ([0, 0], [0, 0]))), "dataset, row 2", "user 0 rates item 0 a second time"),
-        (frame(rating=[1, 2, 3, 4, 5.5]), "low", "dataset: ratings from 1 to 5.5"),
+        (frame(rating=[1, 2, 3, 4, 5.3333333]), "low", "dataset: ratings from 1 to 5.33333"),
         (frame(user=objects(10**30, 2, 3, 4, 5)), "dataset: user", "identifiers beyond 64 bits"),
         (frame(user=["a", "a\0", "b", "c", "d"]), "dataset: user", "an identifier with a zero character"),
         ((objects("\ud800", *"bcde"), ITEMS, RATINGS), "dataset: user", "an identifier that is no"),

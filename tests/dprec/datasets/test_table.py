@@ -204,7 +204,7 @@ def test_times_in_memory(make: Any) -> None:
     vague = frame.assign(timestamp="yesterday")
     with refused_at("dataset"):
         Temporal().split(InMemory.of(vague), seed=1)
-    with pytest.raises(InputError, match="values such as 'yesterday'; accepted: a number, or a date such as"):
+    with pytest.raises(InputError, match="values such as 'yesterday'; accepted: numbers, or dates such as"):
         InMemory.of(vague, timestamp_column="timestamp")
 
 

@@ -59,12 +59,12 @@ def test_what_was_read_is_said_in_a_line(tmp_path: Path) -> None:
         "ratings": "stars",
         "times": "when",
         "scale": "one of 1, 2, 3, 4, 5, read off the ratings",
-        "left_out": {"not event = 'read'": 1, "not rated (0)": 1, "repeated pairs (last)": 1},
+        "left_out": {"outside event = 'read'": 1, "not rated (0)": 1, "repeated pairs (last)": 1},
         "counts": [5, 7, 35],
     }
     assert result.record.summary.notes[0] == (
         "Read from books.csv: 5 users (user_id), 7 items (book_id), 35 ratings (stars; one of 1, 2, 3, 4, 5, "
-        "read off the ratings), times (when). Left out: 1 not event = 'read', 1 not rated (0), 1 repeated "
+        "read off the ratings), times (when). Left out: 1 outside event = 'read', 1 not rated (0), 1 repeated "
         "pairs (last)."
     )
 
