@@ -60,7 +60,7 @@ _BINARY: tuple[tuple[bytes, str, str], ...] = (
     (b"\xd0\xcf\x11\xe0", *_SPREADSHEET),
     *((mark, *_ENCODED) for mark in (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")),
     (b"\x93NUMPY", "an array of NumPy", f'text, of an array with a row per rating: python -c "{_OF_NUMPY}"'),
-    (b"MATLAB 5.0 MAT-file", "variables of MATLAB", f'text, of a matrix: python -c "{_OF_MATLAB}"'),
+    (b"MATLAB 5.0 MAT-file", "variables of MATLAB", f'text, of users x items: python -c "{_OF_MATLAB}"'),
     (b"\x89HDF", "a file of HDF5", f'a table: python -c "{_OF_HDF}"; of MATLAB 7.3, what h5py reads'),
     *(
         (
@@ -193,7 +193,7 @@ def check_layout(rows: Sequence[Sequence[str]], separator: str, source: str) -> 
 
 
 def _check_matrix(rows: Sequence[Sequence[str]], separator: str, source: str) -> None:
-    rated = [sum(cell.strip() not in {"99", "99.0", "99.00"} for cell in row[1:]) for row in rows]
+    rated = [sum(not is_number(cell) or float(cell) != 99 for cell in row[1:]) for row in rows]
     if all(is_number(row[0]) and float(row[0]) == count for row, count in zip(rows, rated, strict=True)):
         found = f"{len(rows[0])} columns, the first of how many of the others are not 99, as of Jester"
         raise InputError(source, found, f"--set 'dataset={{kind: jester, path: {source}}}'")
