@@ -50,11 +50,12 @@ class Selected(Dataset):
 
         Raises SettingError where nothing is left of one of them.
         """
+        parts = list(self.of.load_fold(fold))
         names = self.of.fold_names()
-        # A run and a tuning keep the same users and items; other data have all ratings in every fold.
-        others = [name for name in names if name != fold] if VALIDATION in names else []
-        tested = [self.of.load_fold(other)[1] for other in others]
-        train, test, *_ = self._of([*self.of.load_fold(fold), *tested])
+        if VALIDATION in names and (self.of.min_items or self.of.min_users):
+            # A run and a tuning keep the same users and items.
+            parts += [self.of.load_fold(name)[1] for name in names if name != fold]
+        train, test, *_ = self._of(parts)
         for name, part in (("train", train), ("test", test)):
             if not part.count:
                 key = "min_users" if self.of.min_items is None else "min_items"
