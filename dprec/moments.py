@@ -7,7 +7,10 @@ from dprec.datasets.held import times_of
 from dprec.errors import InputError, SettingError
 
 Moment = float | str
-"""A number in the unit of the data's times; or a date such as 2005-09-06 or 2005-09-06 17:30:00, in UTC."""
+"""A number in the unit of the data's times; or a date such as 2005-09-06 or 2005-09-06 17:30:00, in UTC.
+
+A text of digits is the number that it spells, but one of four digits is a year.
+"""
 
 _UNITS = ((1.0, 1e11), (1e3, 1e14), (1e6, 1e17), (1e9, np.inf))
 """Units of a second, and the times that they are too few for: 1e11 is in 1973 as milliseconds, and in 5138 as
@@ -15,10 +18,15 @@ seconds.
 """
 
 
+def is_date(moment: Moment) -> bool:
+    """Return whether a moment is a text, other than of a number."""
+    return isinstance(moment, str) and (len(moment) == 4 or not moment.isdecimal())
+
+
 def seconds_of(moment: Moment) -> float:
     """Return a date as seconds since 1970, and a number as it is; raises SettingError for any other text."""
-    if isinstance(moment, float):
-        return moment
+    if isinstance(moment, float) or not is_date(moment):
+        return float(moment)
     try:
         if moment[:1].isdigit():  # NumPy takes "now" for a date, too
             return float(times_of(np.array([moment]), "")[0])
@@ -30,14 +38,14 @@ def seconds_of(moment: Moment) -> float:
 
 def in_unit_of(times: Floats, moment: Moment) -> float:
     """Return a time in the unit of others: the one in which most of these are dates of this age."""
-    return moment if isinstance(moment, float) else seconds_of(moment) * _unit_of(times)
+    return seconds_of(moment) * (_unit_of(times) if is_date(moment) else 1)
 
 
 def reach_of(times: Floats, moment: Moment) -> str:
     """Return from when to when times are, as dates too where the moment is one."""
     ends = np.array([times.min(), times.max()])
     shown = [np.format_float_positional(end, trim="-") for end in ends]
-    if isinstance(moment, str):
+    if is_date(moment):
         dates = (ends / _unit_of(times)).astype("datetime64[s]").tolist()
         shown = [f"{date} ({number})" for date, number in zip(dates, shown, strict=True)]
     return " to ".join(shown)

@@ -11,7 +11,7 @@ from dprec.components import Options, Registry, option
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets import GIVEN, VALIDATION, Dataset, without_times
 from dprec.errors import SettingError, within
-from dprec.moments import Moment, in_unit_of, reach_of, seconds_of
+from dprec.moments import Moment, in_unit_of, is_date, reach_of, seconds_of
 from dprec.randomness import generator, permutation, words
 from dprec.ratings import ColdRatings, Ratings, least_of_rows
 
@@ -262,7 +262,7 @@ class Temporal(LatestSplit):
                 with within(name):
                     seconds_of(moment)
         first, last = self.ends or (0.0, 0.0)
-        if type(first) is not type(last) or seconds_of(first) > seconds_of(last):
+        if is_date(first) != is_date(last) or seconds_of(first) > seconds_of(last):
             raise SettingError("after", str(last), f"the same as before, {first}, or later")
 
     @property
@@ -281,7 +281,8 @@ class Temporal(LatestSplit):
             if not rows.any():
                 found = f"{self.kind} leaves no {name} ratings: none of {ratings.count} is {when}"
                 raise SettingError("", found, f"times within {reach_of(times, first)}")
-        return ratings.select(learned), ratings.select(tested)
+        divided = ratings.without("between before and after", int((~(learned | tested)).sum()))
+        return divided.select(learned), divided.select(tested)
 
     def test_rows(self, times: Floats, ratings: Ratings) -> Ints:
         """Return the latest share of all ratings, or of each user's."""

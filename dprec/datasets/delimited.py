@@ -23,7 +23,7 @@ import numpy as np
 from dprec.arrays import AnyArray
 from dprec.datasets.columns import column_place
 from dprec.datasets.conditions import rows_that_meet
-from dprec.datasets.foreign import GZIP, ZSTD, refuse_binary
+from dprec.datasets.foreign import GZIP, ZSTD, is_json_lines, refuse_binary
 from dprec.datasets.held import as_texts, times_of
 from dprec.datasets.lines import WHITESPACE, split_line
 from dprec.errors import InputError, shown
@@ -92,7 +92,7 @@ def typed_table(path: Path) -> pl.LazyFrame | None:
         return pl.scan_parquet(path, glob=False)
     packed = start.startswith((GZIP, ZSTD))
     first = lines_of(path, 1) if packed or start.lstrip().startswith(b"{") else []
-    if first and re.fullmatch(r"\s*\{.*\}\s*", first[0]):
+    if first and is_json_lines(first[0]):
         # All lines decide which fields there are, and of which types.
         return pl.scan_ndjson(glob.escape(str(path)), infer_schema_length=None)
     return None

@@ -412,6 +412,7 @@ class InMemory(Dataset):
         duplicates: Duplicates = "error",
         positive: str | None = None,
         min_items: int | None = None,
+        min_users: int | None = None,
         copies: int | None = None,
         **settings: Any,
     ) -> Self:
@@ -431,6 +432,7 @@ class InMemory(Dataset):
             sha256=sha256,
             positive=positive,
             min_items=min_items,
+            min_users=min_users,
             copies=copies,
             # Ratings come with a scale, which counts for both parts.
             scale_given=not columns.read_off() or any(isinstance(part, Ratings) for part in (ratings, test)),

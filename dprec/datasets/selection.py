@@ -12,7 +12,7 @@ import numpy as np
 from dprec.arrays import Bools
 from dprec.components import option
 from dprec.crossdomain import CrossDomainRatings
-from dprec.datasets.base import Dataset, threshold_of
+from dprec.datasets.base import VALIDATION, Dataset, threshold_of
 from dprec.errors import SettingError
 from dprec.randomness import generator
 from dprec.ratings import POSITIVE, ColdRatings, Ratings
@@ -20,7 +20,7 @@ from dprec.ratings import POSITIVE, ColdRatings, Ratings
 
 @dataclass(frozen=True, kw_only=True)
 class Selected(Dataset):
-    """What a data set's `positive` and `min_items` leave of it; splits divide this in place of the data set.
+    """What `positive`, `min_items` and `min_users` leave of a data set; splits divide this in place of it.
 
     The catalogue stays as it is, since which items there are is public.
     """
@@ -46,8 +46,21 @@ class Selected(Dataset):
         return self.of.fold_names()
 
     def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
-        """Return what is selected of both parts; the items of both count for a user's number of them."""
-        train, test = self._of(self.of.load_fold(fold))
+        """Return what is selected of both parts; what is in any part that comes with the data counts.
+
+        Raises SettingError where nothing is left of one of them.
+        """
+        parts = list(self.of.load_fold(fold))
+        names = self.of.fold_names()
+        if VALIDATION in names and (self.of.min_items or self.of.min_users):
+            # A run and a tuning keep the same users and items.
+            parts += [self.of.load_fold(name)[1] for name in names if name != fold]
+        train, test, *_ = self._of(parts)
+        for name, part in (("train", train), ("test", test)):
+            if not part.count:
+                key = "min_users" if self.of.min_items is None else "min_items"
+                found = f"{getattr(self.of, key)}, which leaves no {name} ratings"
+                raise SettingError(key, found, "numbers that some have in both parts")
         return train, test
 
     def _of(self, parts: Sequence[Ratings]) -> list[Ratings]:

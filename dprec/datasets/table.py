@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -337,6 +338,16 @@ class DelimitedTable(DelimitedColumns):
         "The file of the ratings that judge the trials of a tuning, and are in neither part of a run.", None
     )
     items: ItemColumns | None = option("A file of public data about the items.", None)
+    scale_is_public: bool = option("Whether low, high and step were known without the ratings.", True)
+
+    def read_off(self) -> tuple[str, ...]:
+        """Return the settings of the scale that ratings decided, perhaps those of an earlier data set."""
+        return super().read_off() if self.scale_is_public else ("low", "high", "step")
+
+    def written(self, settings: Mapping[str, Any]) -> str:
+        """Return settings as they are typed; a scale that is given anew is public."""
+        anew = {} if self.scale_is_public or "low" not in settings else {"scale_is_public": True}
+        return super().written({**settings, **anew})
 
     def fold_names(self) -> tuple[str, ...]:
         """Return the divisions that are given, if the parts are in files of their own."""

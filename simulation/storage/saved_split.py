@@ -68,6 +68,7 @@ def _settings(dataset: Dataset, train: Ratings) -> dict[str, Any]:
     if not scale.implicit:
         step = (scale.high - scale.low) / (scale.levels - 1)
         settings |= {"low": scale.low, "high": scale.high, "step": step, "continuous": scale.continuous}
+        settings |= {"scale_is_public": False} if dataset.read_off() else {}
     settings |= {"copies": dataset.copies, "simulated_up_to": dataset.simulated_up_to}
     tables = {name: getattr(dataset, name, None) for name in ("users", "items")}
     settings |= {name: table for name, table in tables.items() if isinstance(table, Options)}

@@ -3,6 +3,7 @@
 import math
 import platform
 import resource
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
@@ -144,13 +145,19 @@ def _dataset(config: RunConfig, train: Ratings, test: Ratings) -> DatasetSummary
 
 
 def _read(dataset: Dataset, train: Ratings, test: Ratings) -> ReadSummary:
-    given, scale, reading = held_by_tested(train, test), train.scale, train.reading
+    given, scale = held_by_tested(train, test), train.scale
     cold = test.n_users if isinstance(test, ColdRatings) else 0
     every = train.count + test.count + (0 if given is train else given.count)
     known = "read off the ratings" if dataset.read_off() else "as given" if dataset.own else "as documented"
-    parts = {} if reading is None else asdict(reading)
+    # The parts of one table share one reading, which counts once.
+    readings = {id(part.reading): part.reading for part in (train, test) if part.reading is not None}.values()
+    left_out = Counter[str]()
+    for reason, number in (each for reading in readings for each in reading.left_out):
+        left_out[reason] += number
+    columns = {} if train.reading is None else asdict(train.reading)
+    source = ", ".join(reading.source for reading in readings) or dataset.kind
     return ReadSummary(
-        **{"source": dataset.kind} | parts | {"left_out": dict(reading.left_out) if reading else {}},
+        **columns | {"source": source, "left_out": dict(left_out)},
         scale="" if scale.implicit else f"{scale.describe()}, {known}",
         counts=(train.n_users + cold, train.n_items, every),
     )

@@ -71,14 +71,16 @@ class DatasetSummary(Document):
 class ReadSummary(Document):
     """What was read as ratings, from which columns, and what was left out of it."""
 
-    source: str = Field(description="The file, what it is called in Python, or the kind of the data set.")
+    source: str = Field(
+        description="The file or files, what they are called in Python, or the kind of the data set."
+    )
     users: str | None = Field(None, description="Column of the users; null where there are no columns.")
     items: str | None = Field(None, description="Column of the items.")
     ratings: str | None = Field(None, description="Column of the ratings; null of pairs without any.")
     times: str | None = Field(None, description="Column of the times; null where none was found.")
     scale: str = Field(description="The scale, and what it is known by.")
     left_out: dict[str, Count] = Field(
-        default={}, description="Rows, pairs or ratings that were left out, by the reason."
+        default={}, description="Rows, pairs or ratings of either part that were left out, by the reason."
     )
     counts: tuple[Count, Count, Count] = Field(description="Users, items and ratings that were read.")
 

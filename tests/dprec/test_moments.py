@@ -18,6 +18,9 @@ NOON = 1_117_627_200
         ("2005-06-01T12:00:00Z", NOON),
         ("2005-06-01 14:00:00+02:00", NOON),
         (7.0, 7.0),
+        ("1117627200", NOON),
+        ("20050601", 20_050_601),
+        ("2005", NOON - 151.5 * 86_400),
     ],
 )
 def test_dates_are_seconds_and_numbers_are_themselves(moment: float | str, seconds: float) -> None:
@@ -36,7 +39,7 @@ def test_a_date_is_compared_in_the_unit_of_the_data(unit: int) -> None:
     times = np.array([0, NOON - 60, NOON, NOON + 60, 10 * NOON], dtype=np.float64) * unit
     at = in_unit_of(times, "2005-06-01 12:00:00")
     assert (times < at).tolist() == [True, True, False, False, False]
-    assert in_unit_of(times, 5.0) == 5.0
+    assert in_unit_of(times, 5.0) == in_unit_of(times, "5") == 5.0
     assert reach_of(times[2:4], "2005-06-01") == (
         f"2005-06-01 12:00:00 ({NOON * unit}) to 2005-06-01 12:01:00 ({(NOON + 60) * unit})"
     )

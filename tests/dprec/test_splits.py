@@ -223,6 +223,7 @@ NOON = 1_117_627_200
         (Temporal(before="1970-01-03", after="1970-01-03"), 2, 4),
         (Temporal(before=2.0 * DAY), 2, 4),
         (Temporal(before=1, after=4.0 * DAY), 1, 2),
+        (Temporal(before="1", after=4.0 * DAY), 1, 2),
     ],
 )
 def test_a_date_divides_the_ratings(split: Temporal, learned: int, tested: int) -> None:
@@ -265,6 +266,7 @@ def test_dates_that_leave_nothing_name_the_times_that_there_are() -> None:
         ({"after": 5.0, "of": "all"}, "of"),
         ({"before": "2005-06-02", "after": "2005-06-01"}, "after"),
         ({"before": 1.0, "after": "2005-06-01"}, "after"),
+        ({"before": "1136073600", "after": "2006"}, "after"),
         ({"before": "yesterday"}, "before"),
         ({"after": ""}, "after"),
         ({"before": True}, "before"),

@@ -83,7 +83,7 @@ TABLES: list[Case] = [
     (bz2.compress(b"1,2,3\n"), {}, "", "an archive"),
     (lzma.compress(b"1,2,3\n"), {}, "", "an archive"),
     (archive("ratings.csv"), {}, "", "a zip archive"),
-    (archive("[Content_Types].xml"), {}, "", "a spreadsheet"),
+    (archive("xl/workbook.xml"), {}, "", "a spreadsheet"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), {}, "", "a spreadsheet"),
     (LISTS, {}, "", "lines of integers, of different lengths"),
     ("1:\n1,2,2005-09-06\n", {}, ", line 1", "'1:', with the ratings of a film below it"),

@@ -1,5 +1,6 @@
 """What is taken of a data set: sets by a threshold, users with enough items, and copies of users."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.datasets import InMemory, copied, selected
+from dprec.datasets import DelimitedTable, InMemory, copied, selected
 from dprec.errors import InputError
 from dprec.ratings import ColdRatings, Ratings, held_by_tested
 from dprec.splits import ColdUsers, Holdout, LeaveLastOut, Split, Temporal, UserHoldout
@@ -30,6 +31,30 @@ def test_ratings_that_pass_become_pairs_without_a_rating() -> None:
         sets.values  # noqa: B018
     assert selected(InMemory.of(rows, positive="> 4")).load().count == 2
     np.testing.assert_array_equal(sets.to_sets().toarray().sum(axis=1), [0, 1, 2, 3])
+
+
+STARRED: dict[str, Any] = {"low": 1, "high": 5, "step": 1}
+
+
+def test_a_run_and_a_tuning_have_the_users_and_items_of_all_parts(tmp_path: Path) -> None:
+    parts = {"train": "a,x,5 a,y,3 b,x,2", "test": "a,z,4 b,w,1 b,q,1", "validation": "a,w,5 b,y,2 a,q,1"}
+    for name, rows in parts.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join(rows.split()) + "\n")
+    table = selected(DelimitedTable(path=str(tmp_path), min_users=2, min_items=2, **STARRED))
+    (train, test), (again, judging) = map(table.load_fold, ("given", "validation"))
+    assert pairs(train) == pairs(again) == [("a", "x"), ("a", "y"), ("b", "x")]
+    assert (pairs(test), pairs(judging)) == ([("b", "q"), ("b", "w")], [("a", "q"), ("a", "w"), ("b", "y")])
+    for part in (train, test, judging):
+        assert part.item_ids.tolist() == ["q", "w", "x", "y"]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_part_of_which_nothing_is_left_is_refused(swapped: bool) -> None:
+    often, once = ([1, 1, 2, 2], [1, 2, 1, 2], [3, 3, 3, 3]), ([1, 2], [3, 4], [5, 1])
+    parts = (once, often) if swapped else (often, once)
+    with refused_at("min_users") as caught:
+        selected(InMemory.of(*parts, min_users=2, **STARRED)).load_fold("given")
+    assert f"no {'train' if swapped else 'test'} ratings" in caught.value.found
 
 
 def test_identifiers_of_copies_fit_into_64_bits() -> None:

@@ -1,5 +1,6 @@
 """Splits on disk: who reads one learns from and tests on the same ratings, and gets the same figures."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,23 @@ def test_a_run_on_a_saved_split_has_the_same_figures(parts: dict[str, Any], tmp_
     assert saving.summary["dataset"]["scale"] == again.summary["dataset"]["scale"]
     typed = load(preset, [f"dataset={tmp_path / 'split'}"])
     assert (typed.split.kind, typed.dataset.kind) == ("predefined", "csv")
+
+
+def test_a_scale_that_ratings_decided_stays_so(tmp_path: Path) -> None:
+    dataset: Any = frame()
+    for place in (tmp_path / "once", tmp_path / "twice"):
+        run("nothing-sent", dataset=dataset, save_split=place, simulation=LOCAL)
+        summary = run("nothing-sent", dataset=place, simulation=LOCAL).summary
+        assert summary["dataset"]["scale_read_off"] == ["low", "high", "step"]
+        assert summary["read"]["scale"].endswith("read off the ratings")
+        dataset = place
+    (note,) = (note for note in summary["dataset"]["notes"] if note.startswith("Scale: "))
+    overrides = [word for word in shlex.split(note.partition("public: ")[2]) if word != "--set"]
+    stated = run("nothing-sent", dataset=place, overrides=overrides, simulation=LOCAL).summary
+    assert stated["read"]["scale"].endswith("as given")
+    public = InMemory.of(frame(), low=1, high=5, step=1)
+    run("nothing-sent", dataset=public, save_split=tmp_path / "public", simulation=LOCAL)
+    assert load("nothing-sent", [f"dataset={tmp_path / 'public'}"]).dataset.read_off() == ()
 
 
 @pytest.mark.parametrize("settings", [{}, {"positive": ">= 4", "min_items": 3}], ids=["pairs", "a threshold"])

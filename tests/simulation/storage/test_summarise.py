@@ -64,9 +64,32 @@ def test_what_was_read_is_said_in_a_line(tmp_path: Path) -> None:
     }
     assert result.record.summary.notes[0] == (
         "Read from books.csv: 5 users (user_id), 7 items (book_id), 35 ratings (stars; one of 1, 2, 3, 4, 5, "
-        "read off the ratings), times (when). Left out: 1 outside event = 'read', 1 not rated (0), 1 repeated "
-        "pairs (last)."
+        "read off the ratings), times (when). Left out: 1 outside event = 'read', 1 not rated (0), 1 "
+        "repeated pairs (last)."
     )
+
+
+def test_all_rows_of_two_files_are_read_or_left_out(tmp_path: Path) -> None:
+    for name, rows in (
+        ("train", ["1,1,5", "1,2,0", "2,1,3", "2,2,1"]),
+        ("test", ["1,3,0", "2,3,4", "2,4,0"]),
+    ):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["user,item,rating", *rows]) + "\n")
+    dataset = {"kind": "csv", "path": str(tmp_path), "missing": [0]}
+    read = noted(dataset=dataset)[0]["read"]
+    assert (read["source"], read["left_out"]) == ("train.csv, test.csv", {"not rated (0)": 3})
+    assert (read["counts"], read["ratings"]) == ([2, 3, 4], "rating")
+
+
+def test_what_lies_between_two_dates_is_left_out(tmp_path: Path) -> None:
+    rows = [f"{n % 5},{n % 7},{n % 5 + 1},{n}" for n in range(35)]
+    (tmp_path / "mine.csv").write_text("\n".join(["user,item,rating,time", *rows, "1,1,0,3"]) + "\n")
+    read = noted(
+        dataset={"kind": "csv", "path": str(tmp_path / "mine.csv"), "missing": [0]},
+        split={"kind": "temporal", "before": 20, "after": 28},
+    )[0]["read"]
+    assert read["left_out"] == {"not rated (0)": 1, "between before and after": 8}
+    assert read["counts"] == [5, 7, 35 - 8]
 
 
 def test_a_public_data_set_has_no_such_note() -> None:
