@@ -128,7 +128,7 @@ def _zipped(path: Path) -> tuple[str, str]:
     names: list[str] = []
     with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
         names = archive.namelist()
-    if any(name.startswith("xl/") for name in names):
+    if any(name.startswith(("xl/", "[Content_Types]")) for name in names):
         return _SPREADSHEET
     if any(name.endswith(".npy") for name in names):
         accepted = f'text, of a sparse matrix users x items: python -c "{_OF_SCIPY}"'
@@ -158,7 +158,7 @@ def refuse_text(path: Path, lines: Sequence[str]) -> None:
     # A header may begin with the mark of a comment; it has a name for each column.
     if told and (told[0][0] == "%" or (told[0][0] == "#" and len(widths) > 1)):
         accepted = "the lines without comments: grep -v '^[#%]' {file} > ratings.csv"
-        _refuse(where, f"a comment, {shown(repr(told[0]))},", accepted, path)
+        _refuse(where, f"a comment, {shown(repr(told[0]))}", accepted, path)
 
 
 def _refuse(where: Path, found: str, accepted: str, file: Path | None = None) -> None:
