@@ -191,6 +191,31 @@ def different(values: Ints) -> tuple[Ints, Ints]:
     return few, np.searchsorted(few, values)
 
 
+def order_statistics(values: Floats, places: Ints) -> Floats:
+    """Return what stands at some places of all values in ascending order.
+
+    A sample says about where that is, so only the values near it are ordered (Floyd and Rivest, Algorithm
+    489: SELECT, 1975).
+    """
+    sample = np.sort(values[:: -(-values.size // _SAMPLE)])
+    bounds = np.concatenate([np.full(_MARGIN, -np.inf), sample, np.full(_MARGIN + 1, np.inf)])
+    parts = [values[start : start + _AT_ONCE] for start in range(0, values.size, _AT_ONCE)]
+    found = np.empty(places.size)
+    for number, place in enumerate(places.tolist()):
+        at = place * sample.size // values.size
+        low, high = bounds[at], bounds[at + 2 * _MARGIN]
+        below = sum(int(np.count_nonzero(part < low)) for part in parts)
+        near = np.concatenate([part[(part >= low) & (part <= high)] for part in parts])
+        if not below <= place < below + near.size:
+            below, near = 0, values
+        found[number] = np.partition(near, place - below)[place - below]
+    return found
+
+
+_SAMPLE, _MARGIN = 1 << 16, 1 << 10
+"""Values of the sample, and how far off it may be, in places of these: 8 deviations."""
+
+
 def sortable(values: Floats) -> Uint64s:
     """Return integers in the order of some numbers, equal where these are, shape (values,)."""
     bits = (values + 0.0).view(np.uint64)  # of one zero

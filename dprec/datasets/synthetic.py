@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from dprec.arrays import Floats, Int32s, Ints, Uint8s, blocks, offsets, rows_of, segments
+from dprec.arrays import Floats, Int32s, Ints, Uint8s, blocks, offsets, order_statistics, rows_of, segments
 from dprec.binarization import binary_scale
 from dprec.completion import LinkKind, link_of
 from dprec.components import Options, option
@@ -30,9 +30,6 @@ _ACTIVITY_SHAPE, _POPULARITY_SHAPE = 0.7, 0.5
 # Standard deviations of the parts of an opinion, in stars.
 _USER_BIAS, _ITEM_BIAS, _FACTORS = 0.45, 0.5, 0.4
 _CHUNK = 1 << 20
-_SAMPLE, _MARGIN = 1 << 16, 1 << 10
-"""Opinions by which cuts are looked for, and how far off, in places of these, one may be: 8 deviations."""
-
 _DAY = 86_400.0
 
 
@@ -180,12 +177,24 @@ class Synthetic(Dataset):
         draw too many duplicates, take the items with the greatest keys log(weight) + Gumbel noise,
         which gives the same distribution (Efraimidis and Spirakis [efraimidis2006]).
         """
+        from dprec.kernels.profiles import draw_distinct
+
         random = generator(self.seed, "synthetic profiles")
         weights = random.standard_gamma(_POPULARITY_SHAPE, self.items) + 1e-9
-        items, counts = np.empty(indptr[-1], dtype=np.int32), np.diff(indptr)
-        heavy = counts > available // 16
-        self._draw_light(items, np.flatnonzero(~heavy), indptr, available, weights, random)
-        many, length = np.flatnonzero(heavy), max(1, _CHUNK // self.items)
+        thresholds = np.minimum(np.cumsum(weights) / weights.sum(), 1.0)
+        thresholds[-1] = 1.0
+        steps = 1 << self.items.bit_length()
+        guide = np.searchsorted(thresholds, np.arange(steps) / steps, side="right").astype(np.int32)
+        items, counts, missing = np.empty(indptr[-1], dtype=np.int32), np.diff(indptr), np.diff(indptr)
+        heavy, seen = counts > available // 16, np.full(self.items, -1, dtype=np.int32)
+        light, many = np.flatnonzero(~heavy), np.flatnonzero(heavy)
+        while light.size:
+            for rows in blocks(missing[light], _CHUNK):
+                users = light[rows]
+                draws = random.random(missing[users].sum())
+                draw_distinct(items, missing, seen, indptr, users, available[users], thresholds, guide, draws)
+            light = light[missing[light] > 0]
+        length = max(1, _CHUNK // self.items)
         for start in range(0, many.size, length):
             users = many[start : start + length]
             keys = np.log(weights) + random.gumbel(size=(users.size, self.items))
@@ -199,30 +208,6 @@ class Synthetic(Dataset):
             items[own] = cells % self.items
         return items
 
-    def _draw_light(
-        self,
-        items: Int32s,
-        users: Ints,
-        indptr: Ints,
-        available: Ints,
-        weights: Floats,
-        random: np.random.Generator,
-    ) -> None:
-        """Write the items of light users."""
-        from dprec.kernels.profiles import draw_distinct
-
-        thresholds = np.minimum(np.cumsum(weights) / weights.sum(), 1.0)
-        thresholds[-1] = 1.0
-        steps = 1 << self.items.bit_length()
-        guide = np.searchsorted(thresholds, np.arange(steps) / steps, side="right").astype(np.int32)
-        seen, missing = np.full(self.items, -1, dtype=np.int32), np.diff(indptr)
-        while users.size:
-            for rows in blocks(missing[users], _CHUNK):
-                part = users[rows]
-                draws = random.random(missing[part].sum())
-                draw_distinct(items, missing, seen, indptr, part, available[part], thresholds, guide, draws)
-            users = users[missing[users] > 0]
-
 
 def _levels(opinions: Floats, cuts: Floats) -> Uint8s:
     """Return the level of each opinion; each cut is the least opinion of a level."""
@@ -234,21 +219,9 @@ def _levels(opinions: Floats, cuts: Floats) -> Uint8s:
 
 def _cuts(opinions: Floats) -> Floats:
     """Return the least opinion of each level but the first, or infinity if there is none."""
-    # A sample says about where they are, so that only the opinions near them have to be ordered.
-    sample = np.sort(opinions[:: -(-opinions.size // _SAMPLE)])
-    parts = [opinions[start : start + _CHUNK] for start in range(0, opinions.size, _CHUNK)]
-    bounds = np.concatenate([np.full(_MARGIN, -np.inf), sample, np.full(_MARGIN + 1, np.inf)])
-    cuts = np.full(_STARS.size - 1, np.inf)
-    for level, place in enumerate(np.cumsum(_per_level(opinions.size))[:-1]):
-        if place < opinions.size:
-            at = place * sample.size // opinions.size
-            low, high = bounds[at], bounds[at + 2 * _MARGIN]
-            below = sum(int(np.count_nonzero(part < low)) for part in parts)
-            near = np.concatenate([part[(part >= low) & (part <= high)] for part in parts])
-            if not below <= place < below + near.size:
-                below, near = 0, opinions
-            cuts[level] = np.partition(near, place - below)[place - below]
-    return cuts
+    begins = np.cumsum(_per_level(opinions.size))[:-1]
+    there = begins < opinions.size
+    return np.append(order_statistics(opinions, begins[there]), np.full(np.count_nonzero(~there), np.inf))
 
 
 def _per_level(ratings: int) -> Ints:

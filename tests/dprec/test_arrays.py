@@ -92,6 +92,23 @@ def test_a_sum_of_parts_has_the_bits_of_that_of_the_whole(size: int) -> None:
         assert sum_of_parts(np.split(numbers, cuts), size) == numbers.sum()
 
 
+@given(
+    st.lists(st.sampled_from([-1.0, 0.5]) | st.floats(-9, 9), min_size=1, max_size=60),
+    st.integers(1, 60),
+    st.integers(0, 9),
+    st.integers(1, 70),
+)
+def test_order_statistics_are_those_of_sorted_values(
+    values: list[float], sample: int, margin: int, at_once: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        # So small a sample is often wrong.
+        for name, number in (("_SAMPLE", sample), ("_MARGIN", margin), ("_AT_ONCE", at_once)):
+            patch.setattr(arrays, name, number)
+        found = arrays.order_statistics(np.array(values), np.arange(len(values)))
+    assert found.tolist() == sorted(values)
+
+
 @given(st.lists(st.integers(-3, 3), max_size=20))
 def test_different_integers_are_placed(values: list[int]) -> None:
     few, places = different(whole(values))

@@ -54,21 +54,10 @@ def test_ratings_are_the_same_in_blocks_of_any_size_and_where_nothing_is_compile
     assert digest(dataset.load()) == whole
 
 
-@given(
-    st.lists(st.sampled_from([-1.0, 0.0, 0.5]) | st.floats(-9, 9), min_size=1, max_size=60),
-    st.integers(1, 60),
-    st.integers(0, 9),
-)
-def test_cuts_are_where_levels_begin_in_ascending_order(
-    opinions: list[float], sample: int, margin: int
-) -> None:
-    values, ordered = np.array(opinions), np.sort(opinions)
-    with pytest.MonkeyPatch.context() as patch:
-        # So small a sample is often wrong about where cuts are.
-        patch.setattr(synthetic, "_SAMPLE", sample)
-        patch.setattr(synthetic, "_MARGIN", margin)
-        cuts = synthetic._cuts(values)
-    begins = np.cumsum(synthetic._per_level(values.size))[:-1]
-    assert cuts.tolist() == [ordered[place] if place < values.size else np.inf for place in begins]
+@given(st.lists(st.sampled_from([-1.0, 0.0, 0.5]) | st.floats(-9, 9), min_size=1, max_size=60))
+def test_as_many_opinions_are_of_each_level_as_stars_say(opinions: list[float]) -> None:
+    values, ordered = np.array(opinions), [*sorted(opinions), *[np.inf] * 5]
+    cuts = synthetic._cuts(values)
+    assert cuts.tolist() == [ordered[place] for place in np.cumsum(synthetic._per_level(values.size))[:-1]]
     levels = synthetic._levels(values, cuts)
     assert levels.tolist() == [1 + sum(opinion >= cut for cut in cuts) for opinion in opinions]
