@@ -28,8 +28,8 @@ def seconds_of(moment: Moment) -> float:
     if isinstance(moment, float) or not is_date(moment):
         return float(moment)
     try:
-        if moment[:1].isdigit():  # NumPy takes "now" for a date, too
-            return float(times_of(np.array([moment]), "")[0])
+        date = f"{moment}-01-01" if len(moment) == 4 else moment
+        return float(times_of(np.array([date]), "")[0])
     except InputError:
         pass
     accepted = "a date such as 2005-09-06 or 2005-09-06 17:30:00, or a number as the data have"

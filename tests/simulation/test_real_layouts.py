@@ -171,7 +171,7 @@ def test_the_command_for_a_list_by_films_works(tmp_path: Path) -> None:
     films(path)
     with refused_at("combined_data_1.txt, line 1") as caught:
         DelimitedTable(path=str(path)).load()
-    command = caught.value.accepted.partition("by: ")[2].replace("FILE", str(path))
+    command = caught.value.accepted.partition("rating: ")[2]
     subprocess.run(command, shell=True, check=True, cwd=tmp_path)
     dataset = DelimitedTable(path=str(listed))
     np.testing.assert_array_equal(dataset.load().to_sparse().toarray(), _without_empty(MADE))

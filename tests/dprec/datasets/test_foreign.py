@@ -23,8 +23,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from dprec.datasets import DelimitedTable
-from dprec.datasets.delimited import lines_of
-from dprec.datasets.foreign import is_json_lines, refuse_text
+from dprec.datasets.foreign import is_json_lines
 from dprec.errors import InputError
 
 MATRIX = sp.coo_array(np.array([[5.0, 0, 1], [0, 3, 0], [4, 2, 0]]))
@@ -127,14 +126,8 @@ def _refused(path: Path) -> InputError:
     if path.name in FILES:
         path.write_bytes(FILES[path.name][0])
     with pytest.raises(InputError) as error:
-        _load(path)
+        DelimitedTable(path=str(path)).load()
     return error.value
-
-
-def _load(path: Path) -> None:
-    if path.stem in ("columns", "lists", "python"):
-        refuse_text(path, lines_of(path))
-    DelimitedTable(path=str(path)).load()
 
 
 @pytest.mark.parametrize("name", FILES)
