@@ -17,7 +17,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from scipy.stats import beta, binom
 
 from dprec.arrays import AnyArray, Bools, Floats, Ints
 
@@ -136,6 +135,8 @@ _ONE_DEVIATION = 0.16
 
 def proportion_below(successes: ArrayLike, trials: int, failure: float) -> Floats:
     """Return a lower bound of a probability, which fails with chance ``failure`` [clopper1934]."""
+    from scipy.stats import beta  # every start of a process would wait for it
+
     counts = np.asarray(successes)
     bounds = beta.ppf(failure, np.maximum(counts, 1), trials - counts + 1)
     return np.where(counts > 0, bounds, 0.0)
@@ -247,6 +248,8 @@ def detection(
     one: float, other: float, trials: int, promised: float, failure: float, delta: float = 0.0
 ) -> float:
     """Return the probability that the log ratio of two probabilities is bounded above a promise."""
+    from scipy.stats import beta, binom
+
     if trials == 0 or one <= other:
         return 0.0
     low, high = binom.ppf([_REST, 1 - _REST], trials, other)

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.stats import rankdata
 
 from dprec.arrays import Bools, Floats, Ints, offsets
 from dprec.attacks.base import Attack, Attacked, Figure, Game
@@ -218,6 +217,8 @@ def within_items(scores: Floats, rated: Bools) -> float | None:
     ----------
     scores, rated : ndarray, shape (users, items)
     """
+    from scipy.stats import rankdata  # as in `dprec.auditing`
+
     raters = rated.sum(axis=0)
     ranks = (rankdata(scores, axis=0) * rated).sum(axis=0)
     pairs = int((raters * (len(rated) - raters)).sum())

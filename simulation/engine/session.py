@@ -48,7 +48,6 @@ from dprec.ratings import Ratings
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.grids import START_SECONDS, LocalGrid, SupervisedGrid
 from simulation.engine.ray_cluster import TURN, connected_to_ray
-from simulation.engine.ray_tasks import tasks_of_at_most
 from strategies.roster import Roster, identify
 
 _OURS = re.compile(r"dprec-run-\d+-\w+")
@@ -119,6 +118,9 @@ def identity_restored() -> Iterator[None]:
 
 @contextmanager
 def _simulation_runtime(app: ClientApp, nodes: int, workers: int) -> Iterator[Grid]:
+    # Without Ray, nothing waits for what of Flower it needs.
+    from simulation.engine.ray_tasks import tasks_of_at_most
+
     lent: list[Grid] = []
     failures: list[BaseException] = []
     finished = threading.Event()
@@ -166,6 +168,7 @@ def _simulation_runtime(app: ClientApp, nodes: int, workers: int) -> Iterator[Gr
 
 def _run_simulation(server: ServerApp, app: ClientApp, nodes: int) -> None:
     from flwr.simulation import run_simulation
+
 
     # What goes wrong arrives as an exception or as an error reply; Flower logs it as well, with a traceback.
     logging.getLogger("flwr").setLevel(logging.CRITICAL)
