@@ -193,8 +193,8 @@ class RatingRows:
 
     def select(self, rows: AnyArray, reason: str = "") -> RatingRows:
         """Return some rows, whose positions or mask are given; for a reason, the others are left out."""
-        places = np.arange(self.values.size) if self.places is None else self.places
-        kept = places[rows]
+        rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        kept = rows if self.places is None else self.places[rows]
         reading = self.reading and self.reading.without(reason, self.values.size - kept.size)
         return replace(
             self,

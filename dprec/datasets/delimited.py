@@ -454,8 +454,9 @@ def _plain_cells(path: Path, layout: TextLayout, width: int) -> pl.LazyFrame | N
         while part := file.read(_BYTES_AT_ONCE):
             if b'"' in part or b"\0" in part:
                 return None
-            separators += part.count(mark.encode())
-            lines += part.count(b"\n")
+            characters = np.frombuffer(part, dtype=np.uint8)
+            separators += int(np.count_nonzero(characters == ord(mark)))
+            lines += int(np.count_nonzero(characters == ord("\n")))
             ended = part.endswith(b"\n")
     if separators != (lines + (not ended)) * (width - 1):
         return None
