@@ -1,10 +1,12 @@
 """Times as they are configured, beside those of ratings: numbers in whatever unit the data have, or dates."""
 
+from contextlib import suppress
+from datetime import UTC, datetime
+
 import numpy as np
 
 from dprec.arrays import Floats
-from dprec.datasets.held import times_of
-from dprec.errors import InputError, SettingError
+from dprec.errors import SettingError
 
 Moment = float | str
 """A number in the unit of the data's times; or a date such as 2005-09-06 or 2005-09-06 17:30:00, in UTC.
@@ -27,11 +29,9 @@ def seconds_of(moment: Moment) -> float:
     """Return a date as seconds since 1970, and a number as it is; raises SettingError for any other text."""
     if isinstance(moment, float) or not is_date(moment):
         return float(moment)
-    try:
-        date = f"{moment}-01-01" if len(moment) == 4 else moment
-        return float(times_of(np.array([date]), "")[0])
-    except InputError:
-        pass
+    with suppress(ValueError):
+        date = datetime.fromisoformat(f"{moment}-01-01" if len(moment) == 4 else moment)
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     accepted = "a date such as 2005-09-06 or 2005-09-06 17:30:00, or a number as the data have"
     raise SettingError("", repr(moment), accepted)
 

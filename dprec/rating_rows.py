@@ -23,6 +23,10 @@ def _as_texts(texts: pl.Series) -> AnyArray:
     return np.asarray(texts.to_list(), dtype=np.str_)
 
 
+_MANY = 100_000
+"""Texts from which on Polars finds those that differ sooner than NumPy sorts them."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """What was read as ratings: the columns of a source, and how many rows of it were left out, and why."""
@@ -67,7 +71,7 @@ class Identifiers:
                 numbers = identifiers - least
                 present = np.bincount(numbers) > 0
                 return cls(np.flatnonzero(present) + least, (np.cumsum(present, dtype=np.int32) - 1)[numbers])
-        if identifiers.dtype.kind == "U":
+        if identifiers.dtype.kind == "U" and identifiers.size > _MANY:
             import polars as pl
 
             return cls.of_texts(pl.Series(identifiers.tolist(), dtype=pl.String))
