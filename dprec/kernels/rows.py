@@ -31,13 +31,14 @@ def _at_place(line: Written[Uint64s], size: int, place: int) -> np.uint64:
 def choose_least(
     chosen: Written[Bools], indptr: Ints, numbers: Uint64s, wanted: Ints, line: Written[Uint64s]
 ) -> None:
-    """Choose the least numbers of each row, as many as are wanted, of equal ones the first.
+    """Choose the least numbers of each row, as many as are wanted or all, of equal ones the first.
 
     ``line`` has room for the longest row.
     """
     for row in range(wanted.size):
-        first, size, left = indptr[row], indptr[row + 1] - indptr[row], wanted[row]
-        if left == 0:
+        first, size = indptr[row], indptr[row + 1] - indptr[row]
+        left = min(wanted[row], size)
+        if left <= 0:
             continue
         for place in range(size):
             line[place] = numbers[first + place]
