@@ -169,7 +169,6 @@ def _simulation_runtime(app: ClientApp, nodes: int, workers: int) -> Iterator[Gr
 def _run_simulation(server: ServerApp, app: ClientApp, nodes: int) -> None:
     from flwr.simulation import run_simulation
 
-
     # What goes wrong arrives as an exception or as an error reply; Flower logs it as well, with a traceback.
     logging.getLogger("flwr").setLevel(logging.CRITICAL)
     with warnings.catch_warnings():
