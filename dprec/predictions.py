@@ -147,29 +147,6 @@ def cells_of(ratings: Ratings, users: AnyInts) -> tuple[Ints, AnyInts]:
     return np.repeat(np.arange(asked.size), counts), ratings.items[own]
 
 
-def recommended(
-    predict: Predict, rated: Ratings, users: AnyInts, n: int, candidates: Bools | None = None
-) -> Ints:
-    """Return each user's best unrated items, the best first; see `best_items`."""
-    return best_items(predict, Unrated(rated, candidates), users, n, rated.n_items)
-
-
-def best_items(
-    predict: Predict,
-    candidates: Candidates,
-    users: AnyInts,
-    n: int,
-    n_items: int,
-    *,
-    predict_rows: PredictRows | None = None,
-    progress: Progress = silent,
-) -> Ints:
-    """Return each user's best candidates, shape (users, min(n, items)); see `scored_lists`."""
-    return scored_lists(
-        predict, candidates, users, n, n_items, predict_rows=predict_rows, progress=progress
-    ).items
-
-
 @dataclass(frozen=True, eq=False)
 class Lists:
     """The best items of users."""
@@ -217,6 +194,13 @@ def scored_lists(
         predicted[start : start + step] = np.take_along_axis(scores, best, axis=1)
         progress("ranking", start + asked.size, users.size)
     return Lists(users, lists, predicted)
+
+
+def recommended(
+    predict: Predict, rated: Ratings, users: AnyInts, n: int, candidates: Bools | None = None
+) -> Ints:
+    """Return each user's best unrated items, the best first; see `scored_lists`."""
+    return scored_lists(predict, Unrated(rated, candidates), users, n, rated.n_items).items
 
 
 def words_of_ties(n_items: int) -> Uint64s:

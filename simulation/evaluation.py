@@ -17,7 +17,7 @@ from dprec.catalogue import Catalogue, UsersTable
 from dprec.crossdomain import CrossDomainRatings
 from dprec.errors import InputError, SettingError, within
 from dprec.groups import MEANS, SUMS, Grouping, error_sums, group_figures
-from dprec.predictions import Lists, Predict, PredictRows, Sampled, Unrated, best_items, scored_lists
+from dprec.predictions import Lists, Predict, PredictRows, Sampled, Unrated, scored_lists
 from dprec.progress import Progress, silent
 from dprec.protocols.baselines import NothingSentProtocol
 from dprec.ratings import ColdRatings, Ratings, held_by_tested
@@ -359,7 +359,7 @@ class Evaluator:
         graded: dict[str, Any] = {}
         if options.negatives is not None:
             sampled = Sampled(unrated, test, relevant, options.negatives, options.seed)
-            items = best_items(predict, sampled, users, length, n_items, progress=progress)
+            items = scored_lists(predict, sampled, users, length, n_items, progress=progress).items
         else:
             assert lists is not None
             items = lists.items[relevant.counts[lists.users] > 0, :length]

@@ -13,7 +13,7 @@ from flwr.serverapp import Grid
 
 from dprec.arrays import AnyInts, Bools, Ints, offsets, rows_of, segments
 from dprec.exchange import PERSONALIZE, RECOMMEND, Personalization, Recommendations
-from dprec.predictions import NO_ITEM, Predict, PredictRows, best_items
+from dprec.predictions import NO_ITEM, Predict, PredictRows, scored_lists
 from dprec.ratings import RatingScale
 from dprec.wire import ItemListCodec, TrafficLedger
 from strategies.roster import Roster
@@ -75,7 +75,8 @@ class Lists:
         """Return the lists of some users, the best item first, `NO_ITEM` after the end of a short one."""
         n_items = self.seen.n_items
         ranked = self.scores or self.predict_rows
-        return best_items(self.predict, self.seen, users, self.longest, n_items, predict_rows=ranked)
+        lists = scored_lists(self.predict, self.seen, users, self.longest, n_items, predict_rows=ranked)
+        return lists.items
 
     def encoded(self, users: Ints) -> list[bytes]:
         """Return the encoded lists of some users, the best item first."""

@@ -17,7 +17,7 @@ from dprec.datasets import Dataset, MovieLens100K, MsWeb, selected
 from dprec.lists.ease import co_occurrences, ease
 from dprec.lists.ials import ImplicitOptions, fold_in, ials
 from dprec.metrics import LONGEST_LIST, RankedHits
-from dprec.predictions import Unrated, best_items, cells_from_rows
+from dprec.predictions import Unrated, cells_from_rows, scored_lists
 from dprec.ratings import Ratings
 from dprec.splits import UserHoldout
 
@@ -41,7 +41,7 @@ def ndcg(scores: Floats, train: Ratings, test: Ratings) -> float:
 
     users = np.flatnonzero(test.counts)
     predict = cells_from_rows(rows, train.n_items)
-    lists = best_items(predict, Unrated(train), users, LONGEST_LIST, train.n_items, predict_rows=rows)
+    lists = scored_lists(predict, Unrated(train), users, LONGEST_LIST, train.n_items, predict_rows=rows).items
     return float(RankedHits.of(lists, users, test).ndcg(10).mean())
 
 

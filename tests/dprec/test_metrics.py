@@ -26,7 +26,7 @@ from dprec.metrics import (
     root_mean_squared_error,
     sign_accuracy,
 )
-from dprec.predictions import Unrated, best_items
+from dprec.predictions import Unrated, scored_lists
 from dprec.randomness import generator
 from dprec.ratings import ColdRatings, Ratings
 from tests import make
@@ -185,7 +185,7 @@ def by_trec_eval(
 def test_full_ranking_agrees_with_trec_eval(relevant_from: float | None) -> None:
     relevant = relevant_ratings(TEST, TRAIN, relevant_from)
     users = np.flatnonzero(relevant.counts)
-    lists = best_items(predict, Unrated(TRAIN), users, max(CUTOFFS), RANKED_ITEMS)
+    lists = scored_lists(predict, Unrated(TRAIN), users, max(CUTOFFS), RANKED_ITEMS).items
     figures = ranking_figures(RankedHits.of(lists, users, relevant), CUTOFFS, RANKED_ITEMS)
     names = {
         "ndcg": "ndcg_cut",
@@ -204,7 +204,7 @@ def test_full_ranking_agrees_with_trec_eval(relevant_from: float | None) -> None
 
 def test_graded_gains_agree_with_trec_eval() -> None:
     users = np.flatnonzero(TEST.counts)
-    lists = best_items(predict, Unrated(TRAIN), users, max(CUTOFFS), RANKED_ITEMS)
+    lists = scored_lists(predict, Unrated(TRAIN), users, max(CUTOFFS), RANKED_ITEMS).items
     cuts = ",".join(map(str, CUTOFFS))
     expected = by_trec_eval(TEST, users, {f"ndcg_cut.{cuts}"}, levels=TEST.levels)
     found = graded_ndcg(lists, users, TEST, CUTOFFS)
@@ -229,7 +229,7 @@ def test_graded_gains_are_levels_by_their_definition() -> None:
 def test_lists_of_implicit_data_agree_with_trec_eval() -> None:
     train, test = make.as_sets(TRAINED), make.as_sets(TESTED)
     users = np.flatnonzero(test.counts)
-    lists = best_items(predict, Unrated(train), users, LONGEST_LIST, RANKED_ITEMS)
+    lists = scored_lists(predict, Unrated(train), users, LONGEST_LIST, RANKED_ITEMS).items
     figures = accuracy_of_lists(RankedHits.of(lists, users, test), users, test, train)
     names = {"ndcg": "ndcg_cut", "recall": "recall", "hit_rate": "success", "map": "map_cut"}
     expected = by_trec_eval(test, users, {"ndcg_cut.10", "recall.20", "success.10", "map_cut.10"})
@@ -247,7 +247,7 @@ def test_lists_of_implicit_data_agree_with_trec_eval() -> None:
 
 def test_ranks_say_all_that_metrics_of_lists_depend_on() -> None:
     users = np.flatnonzero(TEST.counts)
-    lists = best_items(predict, Unrated(TRAIN), users, LONGEST_LIST, RANKED_ITEMS)
+    lists = scored_lists(predict, Unrated(TRAIN), users, LONGEST_LIST, RANKED_ITEMS).items
     ranked = RankedHits.of(lists, users, TEST)
     again = Hits.at(ranked.ranks(users, TEST), np.searchsorted(users, TEST.users), LONGEST_LIST)
     np.testing.assert_array_equal(again.hits, ranked.hits)
@@ -277,7 +277,7 @@ def test_of_cold_users_popularity_is_that_among_others() -> None:
     )
     own = {each.name: getattr(tested, each.name) for each in fields(Ratings)}
     test = ColdRatings(**own, given=held)
-    lists = best_items(lambda users, items: -items.astype(float), Unrated(held), np.array([0]), 2, 5)
+    lists = scored_lists(lambda users, items: -items.astype(float), Unrated(held), np.array([0]), 2, 5).items
     assert lists.tolist() == [[0, 2]]
     figures = accuracy_of_lists(RankedHits.of(lists, np.array([0]), test), np.array([0]), test, train)
     assert figures["popularity_lift"] == pytest.approx((3 + 0) / 2 / 1 - 1)

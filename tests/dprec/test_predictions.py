@@ -16,7 +16,6 @@ from dprec.predictions import (
     NO_ITEM,
     Sampled,
     Unrated,
-    best_items,
     checked,
     checked_predictions,
     recommended,
@@ -109,10 +108,10 @@ def test_no_place_in_the_catalogue_is_an_advantage() -> None:
 
 def test_rows_are_ranked_as_cells_are() -> None:
     users = np.arange(LIST_USERS)
-    rows = best_items(
+    made = scored_lists(
         predict, Unrated(RATED), users, 4, LIST_ITEMS, predict_rows=lambda some, n: PREDICTED[some]
     )
-    assert rows.tolist() == recommended(predict, RATED, users, 4).tolist()
+    assert made.items.tolist() == recommended(predict, RATED, users, 4).tolist()
 
 
 def test_scores_are_the_predictions_by_which_lists_are_ordered() -> None:
@@ -138,8 +137,8 @@ def test_a_sample_has_the_relevant_items_and_as_many_drawn_ones(monkeypatch: pyt
     assert sampled(users[4:6]).tolist() == chosen[4:6].tolist()
     assert len({tuple(np.flatnonzero(row)) for row in drawn[:3]}) == 3
     assert replace(sampled, seed=6)(users).tolist() != chosen.tolist()
-    lists = best_items(lambda some, items: PREDICTED[some, items], sampled, users, LIST_ITEMS, LIST_ITEMS)
-    assert [sorted(row[row >= 0]) for row in lists] == [np.flatnonzero(row).tolist() for row in chosen]
+    made = scored_lists(lambda some, items: PREDICTED[some, items], sampled, users, LIST_ITEMS, LIST_ITEMS)
+    assert [sorted(row[row >= 0]) for row in made.items] == [np.flatnonzero(row).tolist() for row in chosen]
 
 
 def test_each_negative_is_as_likely_as_another() -> None:
