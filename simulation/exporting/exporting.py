@@ -11,11 +11,11 @@ from simulation.configuration.models import RunConfig, parse_config
 from simulation.configuration.strict_yaml import at, read_yaml
 from simulation.exporting.citations import bibtex
 from simulation.exporting.latex import latex
-from simulation.exporting.tables import as_csv, as_parquet, run_tables
+from simulation.exporting.tables import run_tables
 from simulation.exporting.trec import trec
 from simulation.storage.columns import parquet_of_rows, read_rows
 from simulation.storage.directories import COMPARISON, CONFIG, TABLE
-from simulation.storage.files import csv_of_rows, unusable, write_atomically
+from simulation.storage.files import csv_of_rows, csv_parts, parquet_of, unusable, write_atomically
 from simulation.storage.run_files import holds_comparison
 from simulation.storage.summary import read_summary
 
@@ -58,12 +58,12 @@ def _trec(directory: Path) -> Files:
 
 def _run_as_csv(directory: Path) -> Files:
     tables = run_tables(directory, read_summary(directory))
-    return {f"{name}.csv": as_csv(frame) for name, frame in tables.items()}
+    return {f"{name}.csv": csv_parts(frame.height, frame.slice) for name, frame in tables.items()}
 
 
 def _run_as_parquet(directory: Path) -> Files:
     tables = run_tables(directory, read_summary(directory))
-    return {f"{name}.parquet": as_parquet(frame) for name, frame in tables.items()}
+    return {f"{name}.parquet": parquet_of(frame) for name, frame in tables.items()}
 
 
 def _configurations(directory: Path) -> Iterable[RunConfig]:

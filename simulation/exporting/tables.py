@@ -1,15 +1,13 @@
-"""The tables of a run as frames, and frames as the contents of files."""
+"""The tables of a run as frames."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from simulation.configuration.strict_yaml import flatten, read_yaml
 from simulation.storage.directories import CONFIG
-from simulation.storage.files import Columns, finite
+from simulation.storage.files import frame_of
 from simulation.storage.run_files import (
     line_of,
     read_lists,
@@ -23,8 +21,6 @@ from simulation.storage.summary import Summary
 
 if TYPE_CHECKING:
     import polars
-
-_ROWS_AT_ONCE = 1 << 20
 
 
 def run_tables(directory: Path, summary: Summary) -> dict[str, polars.DataFrame]:
@@ -48,25 +44,3 @@ def run_tables(directory: Path, summary: Summary) -> dict[str, polars.DataFrame]
             [flatten(line_of(record)) for record in rounds], infer_schema_length=None
         )
     return tables
-
-
-def frame_of(columns: Columns) -> polars.DataFrame:
-    """Return columns as a frame, in which numbers that are not finite are missing."""
-    import polars
-
-    return polars.DataFrame({name: finite(column) for name, column in columns.items()}, nan_to_null=True)
-
-
-def as_csv(frame: polars.DataFrame, **written: Any) -> Iterator[bytes]:
-    """Yield a frame as CSV, part by part; ``written``: how, as polars takes it."""
-    for start in range(0, max(frame.height, 1), _ROWS_AT_ONCE):
-        part = io.BytesIO()
-        frame.slice(start, _ROWS_AT_ONCE).write_csv(part, **{"include_header": start == 0, **written})
-        yield part.getvalue()
-
-
-def as_parquet(frame: polars.DataFrame) -> Iterator[bytes]:
-    """Yield a frame as Parquet."""
-    content = io.BytesIO()
-    frame.write_parquet(content)
-    yield content.getvalue()

@@ -22,9 +22,8 @@ from dprec.binarization import is_binary
 from dprec.errors import InputError
 from dprec.ratings import RatingScale
 from simulation.configuration.strict_yaml import read_yaml
-from simulation.exporting.tables import as_csv
 from simulation.storage.directories import CONFIG, LISTS
-from simulation.storage.files import Columns
+from simulation.storage.files import Columns, csv_parts
 from simulation.storage.run_files import RANK, RELEVANT, read_lists, read_predictions, writes_lists
 from simulation.storage.summary import Summary
 
@@ -83,7 +82,7 @@ def _lines(pairs: Columns, between: str, further: Columns) -> Iterator[bytes]:
     user, item = (_fields(pairs[name]) for name in ("user", "item"))
     constant = np.full(user.len(), between)
     frame = polars.DataFrame({"user": user, "constant": constant, "item": item, **further})
-    return as_csv(frame, include_header=False, separator=" ", quote_style="never")
+    return csv_parts(frame.height, frame.slice, header=False, separator=" ", quote_style="never")
 
 
 def _fields(identifiers: AnyArray) -> polars.Series:

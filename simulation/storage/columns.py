@@ -6,7 +6,6 @@ terminal and notebooks, and their documentation.
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import types
@@ -24,7 +23,7 @@ from dprec.protocols.base import BASELINE_PRESETS, BASELINES
 from simulation.configuration.strict_yaml import flatten
 from simulation.storage.attacked import titled
 from simulation.storage.column import IN_FILES, TIMED, Amount, Column, on_pages
-from simulation.storage.files import Count, Document, Row, read_lines, unusable, write_atomically
+from simulation.storage.files import Count, Document, Row, parquet_of, read_lines, unusable, write_atomically
 from simulation.storage.summary import Summary
 
 if TYPE_CHECKING:
@@ -254,9 +253,7 @@ def parquet_of_rows(rows: Sequence[Row]) -> bytes:
     about = {name: {"meaning": each.meaning, "unit": each.unit} for name, each in declared.items()}
     types = {name: getattr(polars, _TYPES[each.kind][1]) for name, each in declared.items()}
     frame = polars.DataFrame({name: [row.get(name) for row in rows] for name in declared}, schema=types)
-    content = io.BytesIO()
-    frame.write_parquet(content, metadata={"columns": json.dumps(about, ensure_ascii=False)})
-    return content.getvalue()
+    return parquet_of(frame, metadata={"columns": json.dumps(about, ensure_ascii=False)})
 
 
 def write_parquet(path: Path, rows: Sequence[Row]) -> None:

@@ -21,6 +21,8 @@ from dprec.components import first_error
 from dprec.errors import InputError, RunError
 
 if TYPE_CHECKING:
+    import polars
+
     SchemaNumber = int
 else:
     SchemaNumber = Literal[formats.NUMBER]
@@ -205,32 +207,46 @@ def write_table(path: Path, columns: Table) -> None:
     ``path``: a name that ends with .parquet makes it Parquet, else it is CSV; one that ends with .gz is
     compressed, and says nothing of when it was.
     """
+    rows = len(next(iter(columns.values())))
+    if path.suffix == _PARQUET:
+        write_atomically(path, parquet_of(frame_of(whole(columns))))
+        return
+    # The digits of predictions are random: level 6 takes three times as long, for a third less.
+    compression = "gzip" if path.suffix == ".gz" else "uncompressed"
+    parts = csv_parts(
+        rows,
+        lambda start, count: frame_of({name: each[start : start + count] for name, each in columns.items()}),
+        compression=compression,
+        compression_level=1,
+    )
+    write_atomically(path, parts)
+
+
+def frame_of(columns: Columns) -> "polars.DataFrame":
+    """Return columns as a frame, in which numbers that are not finite are missing."""
     import polars
 
-    rows = len(next(iter(columns.values())))
+    return polars.DataFrame({name: finite(column) for name, column in columns.items()}, nan_to_null=True)
 
-    def frame(start: int, count: int) -> polars.DataFrame:
-        part = {name: finite(column[start : start + count]) for name, column in columns.items()}
-        return polars.DataFrame(part, nan_to_null=True)
 
-    def parts() -> Iterator[bytes]:
-        if path.suffix == _PARQUET:
-            whole = io.BytesIO()
-            frame(0, rows).write_parquet(whole, compression="zstd")
-            yield whole.getvalue()
-            return
-        for start in range(0, max(rows, 1), _ROWS_AT_ONCE):
-            part = io.BytesIO()
-            # The digits of predictions are random: level 6 takes three times as long, for a third less.
-            frame(start, _ROWS_AT_ONCE).write_csv(
-                part,
-                compression="gzip" if path.suffix == ".gz" else "uncompressed",
-                compression_level=1,
-                include_header=start == 0,
-            )
-            yield part.getvalue()
+def csv_parts(
+    rows: int, part_of: "Callable[[int, int], polars.DataFrame]", *, header: bool = True, **written: Any
+) -> Iterator[bytes]:
+    """Yield so many rows as CSV, part by part, so that never all of them are text.
 
-    write_atomically(path, parts())
+    ``part_of``: returns rows as a frame, given the first and how many. ``written``: how, as polars takes it.
+    """
+    for start in range(0, max(rows, 1), _ROWS_AT_ONCE):
+        content = io.BytesIO()
+        part_of(start, _ROWS_AT_ONCE).write_csv(content, include_header=header and start == 0, **written)
+        yield content.getvalue()
+
+
+def parquet_of(frame: "polars.DataFrame", **written: Any) -> bytes:
+    """Return a frame as Parquet; ``written``: as for `csv_parts`."""
+    content = io.BytesIO()
+    frame.write_parquet(content, compression="zstd", **written)
+    return content.getvalue()
 
 
 def finite(column: NDArray[Any]) -> NDArray[Any]:
