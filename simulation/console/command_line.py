@@ -22,31 +22,28 @@ from simulation.console.progress import progress_bar, watched
 from simulation.console.terminal import exit_code, interrupts_explained
 
 _REGISTRIES = {
-    "datasets": "dprec.datasets:DATASETS",
-    "splits": "dprec.splits:SPLITS",
-    "schedules": "dprec.schedules:SCHEDULES",
-    "attacks": "dprec.attacks:ATTACKS",
-    "mechanisms": "dprec.mechanisms:MECHANISMS",
-    "completions": "dprec.completion:COMPLETIONS",
-    "gradients": "dprec.gradients:GRADIENTS",
-    "perturbations": "dprec.completion.one_bit.perturbation:PERTURBATIONS",
-    "binarizations": "dprec.binarization:BINARIZATIONS",
-    "protocols": "dprec.protocols.registry:PROTOCOLS",
+    "datasets": ("dprec.datasets:DATASETS", "Where ratings come from."),
+    "splits": ("dprec.splits:SPLITS", "Which ratings are tested on."),
+    "schedules": ("dprec.schedules:SCHEDULES", "When devices are asked, in the course of time."),
+    "attacks": ("dprec.attacks:ATTACKS", "What somebody tries to infer from a run, or to move in it."),
+    "mechanisms": ("dprec.mechanisms:MECHANISMS", "The noise of devices that report on their ratings."),
+    "completions": ("dprec.completion:COMPLETIONS", "What predicts all ratings from the reports."),
+    "gradients": ("dprec.gradients:GRADIENTS", "What devices report of a gradient."),
+    "perturbations": (
+        "dprec.completion.one_bit.perturbation:PERTURBATIONS",
+        "Where the noise of one-bit completion goes.",
+    ),
+    "binarizations": ("dprec.binarization:BINARIZATIONS", "What makes signs of ratings."),
+    "protocols": (
+        "dprec.protocols.registry:PROTOCOLS",
+        "How devices and server arrive at predictions together.",
+    ),
 }
-"""Where each registry of components is; it is imported only when it is listed, since that takes time."""
+"""Where each registry of components is, imported only when it is listed, and what it holds."""
 
 LISTINGS = {
     "presets": "Configurations that run by their name.",
-    "datasets": "Where ratings come from.",
-    "splits": "Which ratings are tested on.",
-    "schedules": "When devices are asked, in the course of time.",
-    "attacks": "What somebody tries to infer from a run, or to move in it.",
-    "mechanisms": "The noise of devices that report on their ratings.",
-    "completions": "What predicts all ratings from the reports.",
-    "gradients": "What devices report of a gradient.",
-    "perturbations": "Where the noise of one-bit completion goes.",
-    "binarizations": "What makes signs of ratings.",
-    "protocols": "How devices and server arrive at predictions together.",
+    **{name: words for name, (_, words) in _REGISTRIES.items()},
 }
 """What can be listed."""
 
@@ -525,7 +522,7 @@ def listing(what: str) -> list[tuple[str, str]]:
         return [(name, preset_summary(path)) for name, path in sorted(presets().items())]
     from dprec.components import kind_of, summary_of
 
-    module, registry = _REGISTRIES[what].split(":")
+    module, registry = _REGISTRIES[what][0].split(":")
     components = getattr(import_module(module), registry)
     lines = [(kind_of(component), summary_of(component)) for component in components]
     for name in components.of_packages():
