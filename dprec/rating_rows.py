@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -44,6 +45,21 @@ class Reading:
     def without(self, reason: str, rows: int) -> Reading:
         """Return the same with so many rows left out for a reason."""
         return replace(self, left_out=(*self.left_out, (reason, rows))) if rows else self
+
+    @classmethod
+    def joined(cls, readings: Iterable[Reading | None]) -> Reading | None:
+        """Return what was read in several tables, with the columns of the first; None where nothing was.
+
+        The parts of one table share one reading, which counts once.
+        """
+        each = list({id(reading): reading for reading in readings if reading is not None}.values())
+        if not each:
+            return None
+        left_out = Counter[str]()
+        for reason, number in (left for reading in each for left in reading.left_out):
+            left_out[reason] += number
+        sources = dict.fromkeys(reading.source for reading in each)
+        return replace(each[0], source=", ".join(sources), left_out=tuple(left_out.items()))
 
 
 @dataclass(frozen=True, eq=False)

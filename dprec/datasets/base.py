@@ -16,7 +16,7 @@ from dprec.arrays import AnyArray, Bools, Floats
 from dprec.catalogue import Catalogue, UsersTable
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, shown
-from dprec.rating_rows import Identifiers, RatingRows, in_one_space
+from dprec.rating_rows import Identifiers, RatingRows, Reading, in_one_space
 from dprec.ratings import Ratings, RatingScale
 
 
@@ -132,8 +132,7 @@ class Dataset(Options):
 
     def written(self, settings: Mapping[str, Any]) -> str:
         """Return settings of the data set as they are typed on the command line."""
-        entries = (f"dataset.{name}={as_typed(value, json.dumps)}" for name, value in settings.items())
-        return " ".join(f"--set {_quoted(entry)}" for entry in entries)
+        return typed_settings(settings)
 
     def hidden(self) -> Floats | None:
         """Return the matrix from which the signs were drawn, shape (users, items), if it is known."""
@@ -218,6 +217,20 @@ def as_typed(value: Any, flag: Callable[[bool], str]) -> str:
         plain = re.fullmatch(r"[A-Za-z_][\w '%+=<>().*-]*", value) and value.lower() not in _NOT_TEXTS
         return value if plain and flag(True) == "true" else json.dumps(value, ensure_ascii=False)
     return flag(value) if isinstance(value, bool) else f"{value:.10g}"
+
+
+def typed_settings(settings: Mapping[str, Any]) -> str:
+    """Return settings of a data set as they are typed in a shell, whatever text from a file is in them."""
+    entries = (f"dataset.{name}={as_typed(value, json.dumps)}" for name, value in settings.items())
+    return " ".join(f"--set {_quoted(entry)}" for entry in entries)
+
+
+def typed_condition(column: str, condition: str) -> str:
+    """Return what is typed to read the rows alone that meet a condition on a column, named as in messages."""
+    unnamed = re.fullmatch(r"column (\d+)", column)
+    plain = re.fullmatch(r"\w[\w -]*", column)
+    name = f"column_{unnamed[1]}" if unnamed else column if plain else '"' + column + '"'
+    return typed_settings({"where": f"{name} {condition}"})
 
 
 def _quoted(argument: str) -> str:
@@ -325,7 +338,8 @@ def united(*parts: Ratings) -> Ratings:
         for name in ("user", "item")
     )
     values = np.concatenate([part.to_rows().values for part in parts])
-    rows = RatingRows(users.occurring(), items.occurring(), values, reading=first.reading)
+    reading = Reading.joined(part.reading for part in parts)
+    rows = RatingRows(users.occurring(), items.occurring(), values, reading=reading)
     return Ratings.from_rows(rows, first.scale, user_ids=first.user_ids, item_ids=first.item_ids)
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dprec.arrays import AnyArray
+from dprec.datasets.base import typed_condition
 from dprec.datasets.columns import column_place
 from dprec.datasets.conditions import rows_that_meet
 from dprec.datasets.foreign import GZIP, ZSTD, is_json_lines, refuse_binary
@@ -356,14 +357,26 @@ class _Table:
         line = row if self.met is None else int(self.met.arg_true()[row])
         return InputError(f"{self.path}, {self.unit} {line + self.first_line}", found, accepted)
 
+    def _nothing(self, row: int, name: str, _text: str = "") -> InputError:
+        filled = (
+            f"a value in every {self.unit}; or, without such rows, {typed_condition(name, 'IS NOT NULL')}"
+        )
+        return self._error(row, f"nothing in {name}", filled)
+
+    def _no_identifier(self, row: int, name: str, text: str) -> InputError:
+        others = typed_condition(name, f"<> '{text}'")
+        accepted = f"an identifier; or, without such rows, {others}"
+        return self._error(row, f"{shown(repr(text))} in {name}", accepted)
+
+    def _too_long(self, row: int, name: str, text: str) -> InputError:
+        return self._error(row, f"{len(text.encode())} bytes in {name}", f"at most {_CELL_BYTES}")
+
     def _identifiers(self, cells: pl.Series, name: str) -> Identifiers:
         """Return a column of identifiers, given its cells as categories."""
         import polars as pl
 
-        filled = f"a value in every {self.unit}; or, without such rows, {_leaving_out(name, 'IS NOT NULL')}"
         if cells.null_count():
-            row = int(cells.is_null().arg_true()[0])
-            raise self._error(row, f"nothing in {name}", filled)
+            raise self._nothing(int(cells.is_null().arg_true()[0]), name)
 
         def meaning(texts: pl.Series) -> AnyArray:
             """Return what different cells mean; what is refused is named by its first line."""
@@ -371,19 +384,14 @@ class _Table:
             missing = stripped.is_in(_NOTHING)
             numbers = stripped.filter(~missing).str.contains(_INTEGER)
             mixed = missing if not missing.all() and numbers.all() else missing & False
-            sizes = stripped.str.len_bytes()
-            for odd, found, accepted in (
-                (stripped == "", "nothing", filled),
-                (mixed, "{text}", f"an identifier; or, without such rows, {_leaving_out(name, '<> {text}')}"),
-                (sizes > _CELL_BYTES, "{size} bytes", f"at most {_CELL_BYTES}"),
+            for odd, error in (
+                (stripped == "", self._nothing),
+                (mixed, self._no_identifier),
+                (stripped.str.len_bytes() > _CELL_BYTES, self._too_long),
             ):
                 if odd.any():
-                    where = cells.cast(pl.String).is_in(texts.filter(odd).implode()).arg_true()[0]
-                    text = cells[where].strip(_BLANK)
-                    said = found.format(text=shown(repr(text)), size=len(text.encode()))
-                    raise self._error(
-                        int(where), f"{said} in {name}", accepted.replace("{text}", f"'{text}'")
-                    )
+                    row = cells.cast(pl.String).is_in(texts.filter(odd).implode()).arg_true()[0]
+                    raise error(int(row), name, cells[row].strip(_BLANK))
             # 7.0 is 7, as a program writes it that took identifiers for measurements.
             shortest = stripped.str.replace(r"\.0+$", "") if numbers.all() else stripped
             whole = _integers(shortest)
@@ -397,10 +405,7 @@ class _Table:
 
         empty = (cells.fill_null("") == "").arg_true()
         if empty.len() and not kind.endswith("nothing"):
-            accepted = f"a value in every {self.unit}"
-            if kind == "number":
-                accepted += f"; or, without such rows, {_leaving_out(name, 'IS NOT NULL')}"
-            raise self._error(int(empty[0]), f"nothing in {name}", accepted)
+            raise self._nothing(int(empty[0]), name)
         if kind.startswith("number"):
             numbers = cells.cast(pl.Float64, strict=False)
             wrong = (~numbers.is_finite().fill_null(value=False) & (cells.fill_null("") != "")).arg_true()
@@ -409,18 +414,11 @@ class _Table:
                 point = ", with a point before the decimals" if "," in text else ""
                 raise self._error(int(wrong[0]), f"{shown(repr(text))} in {name}", f"a finite number{point}")
             return numbers.fill_null(np.nan).to_numpy()
-        sizes = cells.str.len_bytes().fill_null(0)
-        if (sizes > _CELL_BYTES).any():
-            row = int((sizes > _CELL_BYTES).arg_true()[0])
-            raise self._error(row, f"{sizes[row]} bytes in {name}", f"at most {_CELL_BYTES}")
+        long = (cells.str.len_bytes().fill_null(0) > _CELL_BYTES).arg_true()
+        if long.len():
+            raise self._too_long(int(long[0]), name, cells[int(long[0])])
         texts = Identifiers.of_texts(cells.fill_null(""))
         return times_of(texts, f"{self.path}, {name}") if kind == "time" else texts.values
-
-
-def _leaving_out(called: str, condition: str) -> str:
-    """Return what to type to read the rows alone that meet a condition on a column."""
-    name = re.sub(r"^column (\d+)$", r"column_\1", called)
-    return f'--set "dataset.where={name} {condition}"'
 
 
 def _at_first(column: str, kind: Cells) -> pl.Expr:

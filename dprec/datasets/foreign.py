@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 
-from dprec.datasets.lines import WHITESPACE, found_separator, is_number, split_line
+from dprec.datasets.lines import WHITESPACE, found_separator, is_number, is_time, split_line
 from dprec.errors import InputError, shown
 
 _RESHAPED = (
@@ -187,7 +187,7 @@ def check_layout(rows: Sequence[Sequence[str]], separator: str, source: str) -> 
         raise InputError(source, "lines of integers, of different lengths", f"{kind}; or columns")
     if min(widths) >= 10:
         _check_matrix(rows, separator, source)
-    if min(widths) > 2 and all(_is_time(row[2]) for row in rows):
+    if min(widths) > 2 and all(is_time(row[2]) for row in rows):
         found = f"times in the third column, such as {rows[0][2].strip()!r}, where ratings are expected"
         raise InputError(source, found, _with_times_third(rows, source))
 
@@ -220,7 +220,7 @@ def _check_matrix(rows: Sequence[Sequence[str]], separator: str, source: str) ->
 def _with_times_third(rows: Sequence[Sequence[str]], source: str) -> str:
     """Return what to do with a table whose third column holds times: ratings behind them, before, or none."""
     columns = [*zip(*rows, strict=False)]
-    numbers = [all(map(is_number, column)) and not any(map(_is_time, column)) for column in columns]
+    numbers = [all(map(is_number, column)) and not any(map(is_time, column)) for column in columns]
     rated = next((place for place, numeric in enumerate(numbers[3:], start=4) if numeric), None)
     if rated is not None:
         return f"--set dataset.rating_column={rated} --set dataset.timestamp_column=3"
@@ -233,10 +233,3 @@ def of_one_item(source: str) -> str:
     """Return what makes a table of lines (user, rating, date), whose item is the file."""
     made = f"awk -F, -v OFS=, '{{print $1,\"ITEM\",$2,$3}}' {quote(source)} >> ratings.csv"
     return f"of one item's users, ratings and dates, its name in a column: {made}"
-
-
-def _is_time(cell: str) -> bool:
-    text = cell.strip()
-    dated = re.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?", text) is not None
-    # Seconds or milliseconds since 1970, from 1973 on; no scale of ratings is as large.
-    return dated or (is_number(text) and 1e8 <= float(text) < 1e14)

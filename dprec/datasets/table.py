@@ -1,10 +1,9 @@
-"""Ratings in delimited text files and Parquet tables, and public data about users and items in text files."""
+"""Ratings in tables: delimited text, JSON Lines and Parquet, in one file or in one for each part."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from dprec.datasets.base import (
     locate,
     passing,
     read_parts,
+    typed_condition,
     united,
     without_times,
 )
@@ -158,9 +158,8 @@ class DelimitedColumns(RatingColumns, FileDataset):
     def leaving_out_cut(self, reading: Reading | None, users: bool) -> str:
         """Return the condition that leaves such rows out; see `RatingColumns.leaving_out_cut`."""
         column = "" if reading is None else reading.users if users else reading.items
-        column = re.sub(r"^column (\d+)$", r"column_\1", column)
-        condition = f"{column} NOT LIKE '%+%'"
-        return f"; or, without these rows, {self.written({'where': condition})}"
+        condition = typed_condition(column, "NOT LIKE '%+%'")
+        return f"; or, without these rows, {condition}"
 
     def read(self, path: str, *, timed: bool = False) -> RatingRows:
         """Read one file, a row per pair, with times if asked or needed; an InputError names the line."""
@@ -255,8 +254,8 @@ class DelimitedColumns(RatingColumns, FileDataset):
         events = [place for place in texts if place > 3 and len(set(columns[place - 1])) <= 10]
         if events and kinds[2] and all(float(cell) > 1000 for cell in columns[2]):
             settings = {"rating_column": ABSENT, **({"timestamp_column": times[0]} if times else {})}
-            event = columns[events[0] - 1][0].strip()
-            chosen = f"--set \"dataset.where=column_{events[0]} = '{event}'\""
+            event = columns[events[0] - 1][0].strip().replace("'", "''")
+            chosen = typed_condition(f"column {events[0]}", f"= '{event}'")
             found = f"numbers such as {columns[2][0]} in column 3, where ratings are expected"
             raise InputError(source, found, f"{self.written(settings)} {chosen}, if lines are events")
 

@@ -3,7 +3,6 @@
 import math
 import platform
 import resource
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
@@ -18,6 +17,7 @@ from dprec.binarization import is_binary
 from dprec.components import deviations, kind_of, reference_of, sources_of, user_defined_classes
 from dprec.datasets import Dataset
 from dprec.protocols.base import declaring
+from dprec.rating_rows import Reading
 from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
 from dprec.splits import validation_split
 from simulation.configuration.models import RunConfig
@@ -149,15 +149,10 @@ def _read(dataset: Dataset, train: Ratings, test: Ratings) -> ReadSummary:
     cold = test.n_users if isinstance(test, ColdRatings) else 0
     every = train.count + test.count + (0 if given is train else given.count)
     known = "read off the ratings" if dataset.read_off() else "as given" if dataset.own else "as documented"
-    # The parts of one table share one reading, which counts once.
-    readings = {id(part.reading): part.reading for part in (train, test) if part.reading is not None}.values()
-    left_out = Counter[str]()
-    for reason, number in (each for reading in readings for each in reading.left_out):
-        left_out[reason] += number
-    columns = {} if train.reading is None else asdict(train.reading)
-    source = ", ".join(reading.source for reading in readings) or dataset.kind
+    reading = Reading.joined([train.reading, test.reading])
+    columns = {} if reading is None else asdict(reading) | {"left_out": dict(reading.left_out)}
     return ReadSummary(
-        **columns | {"source": source, "left_out": dict(left_out)},
+        **{"source": dataset.kind} | columns,
         scale="" if scale.implicit else f"{scale.describe()}, {known}",
         counts=(train.n_users + cold, train.n_items, every),
     )

@@ -1,10 +1,17 @@
 """Conditions on the columns of a table."""
 
+import csv
+import shutil
+import subprocess
+from pathlib import Path
+
 import polars as pl
 import pytest
 
+from dprec.datasets import DelimitedTable
 from dprec.datasets.conditions import rows_that_meet
-from dprec.errors import SettingError
+from dprec.errors import InputError, SettingError
+from simulation.configuration.strict_yaml import parse_yaml
 
 EVENTS = pl.LazyFrame(
     {
@@ -72,3 +79,25 @@ def test_what_is_no_condition_is_refused_in_one_line(condition: str, found: str)
     assert error.value.key == "where"
     assert found in str(error.value)
     assert "Resolved plan" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["item", "an item", "$(touch x)", "a`b`", 'a"b', "it's", "a\\b", "a!b", "{x}"]
+)
+def test_what_is_printed_of_a_hostile_header_is_one_argument_that_runs_nothing(
+    name: str, tmp_path: Path
+) -> None:
+    with (tmp_path / "mine.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["user", name, "rating"], [1, "", 3], [2, 5, 4]])
+    with pytest.raises(InputError) as error:
+        DelimitedTable(path=str(tmp_path / "mine.csv"), item_column=2).load()
+    printed = error.value.accepted.partition("without such rows, ")[2]
+    shell = shutil.which("bash")
+    assert shell is not None
+    said = subprocess.run(
+        [shell, "-c", f"printf '%s\\n' {printed}"], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    flag, argument = said.stdout.splitlines()
+    assert (flag, argument.partition("=")[0]) == ("--set", "dataset.where")
+    assert name in str(parse_yaml(argument.partition("=")[2], "where"))
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.csv"]

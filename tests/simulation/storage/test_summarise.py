@@ -79,6 +79,8 @@ def test_all_rows_of_two_files_are_read_or_left_out(tmp_path: Path) -> None:
     read = noted(dataset=dataset)[0]["read"]
     assert (read["source"], read["left_out"]) == ("train.csv, test.csv", {"not rated (0)": 3})
     assert (read["counts"], read["ratings"]) == ([2, 3, 4], "rating")
+    # Another split divides the ratings of both.
+    assert noted(dataset=dataset, split={"kind": "holdout"})[0]["read"] == read
 
 
 def test_what_lies_between_two_dates_is_left_out(tmp_path: Path) -> None:
