@@ -48,17 +48,17 @@ def test_names_are_used_once_and_every_mutant_has_a_catcher() -> None:
     assert [name for name, mutant in MUTANTS.items() if not mutant.catchers] == []
 
 
-MUTANT = Mutant("some", "None.", "dprec/metrics.py", "return float(np.sqrt(", "return float(np.abs(")
+MUTANT = Mutant("some", "None.", "dprec/metrics.py", "return float(value)", "return float(-value)")
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({"text": "text that was there once"}, "stands 0 times in dprec/metrics.py"),
-        ({"text": "return float("}, "stands 6 times in dprec/metrics.py"),
+        ({"text": "return float("}, "stands [2-9] times in dprec/metrics.py"),
         ({"instead": MUTANT.text}, "changes nothing"),
         ({"text": "from dataclasses import dataclass", "instead": "import math"}, "changes no function"),
-        ({"instead": "return float(np.sqrt(("}, "was never closed"),
+        ({"instead": "return float((value)"}, "was never closed"),
     ],
 )
 def test_a_mutant_that_is_out_of_date_is_refused(changes: dict[str, str], reason: str) -> None:
