@@ -39,11 +39,16 @@ class InputError(ValueError):
 
 
 def _printable(text: str) -> str:
-    """Return text as one line, with its control characters, and what is no Unicode, escaped."""
-    line = " ".join(text.split())
-    if line.isprintable():
-        return line
-    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in line)
+    """Return text as one line, `escaped`."""
+    return escaped(" ".join(text.split()))
+
+
+def escaped(text: str) -> str:
+    """Return text with its control characters, but for ends of lines, and what is no Unicode, escaped."""
+    return "".join(
+        mark if mark.isprintable() or mark == "\n" else mark.encode("unicode_escape").decode()
+        for mark in text
+    )
 
 
 class SettingError(InputError):
@@ -69,6 +74,12 @@ def one_line(error: BaseException) -> str:
     except Exception:  # a user-defined class may not even be able to say it
         words = ""
     return words or type(error).__name__
+
+
+def with_kind(error: BaseException) -> str:
+    """Return the class of an exception, and what it says if it says anything, in one line."""
+    kind, words = type(error).__name__, one_line(error)
+    return kind if words == kind else f"{kind}: {words}"
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from dprec.accounting.events import *
 from dprec.accounting.fakes import *
 from dprec.accounting.own_budgets import *
 from dprec.accounting.pld import *
+from dprec.accounting.sampling import *
 from dprec.accounting.shuffling import *
 
 __all__ = [
@@ -20,17 +21,21 @@ __all__ = [
     "AnyBudget",
     "BudgetChoice",
     "ChannelDraws",
+    "ClientSampling",
     "ComparableUnit",
     "ComposedLoss",
     "Epsilon",
     "Event",
     "EventMechanism",
+    "FixedSize",
     "Guarantee",
     "HiddenMessages",
+    "LargestLoss",
     "Loss",
     "MatchedBudget",
     "NoisySum",
     "OwnBudgets",
+    "Poisson",
     "PrivacyAccountant",
     "PrivacyBudget",
     "PrivacyLossDistribution",
@@ -39,6 +44,7 @@ __all__ = [
     "ShuffledProfiles",
     "ShuffledReports",
     "Status",
+    "SubsampledGaussian",
     "Trust",
     "clones_delta",
     "closed_form_epsilon",
@@ -48,10 +54,13 @@ __all__ = [
     "hidden_delta",
     "hidden_epsilon",
     "largest_mu",
+    "largest_sampled_distance",
     "least_epsilon",
     "least_fakes",
+    "multiplier_of_updates",
     "note_on_delta",
     "participation_epsilon",
+    "sampled_gaussian_epsilon",
     "skellam_epsilon",
     "skellam_multiplier",
     "two_answers_delta",

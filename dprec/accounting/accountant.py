@@ -459,6 +459,40 @@ class PrivacyAccountant:
         return spent
 
 
+@dataclass(eq=False)
+class LargestLoss:
+    """The largest loss per user while events come: if all cost alike, one user is accounted for, else all."""
+
+    accountant: PrivacyAccountant
+    delta: float
+    """Probability beyond which it holds."""
+    _read: int = field(default=0, init=False)
+    _alike: bool = field(default=True, init=False)
+    _times: Ints = field(init=False)
+    """Events that each user took part in, of those that were read; shape (users,)."""
+
+    def __post_init__(self) -> None:
+        self._times = np.zeros(self.accountant.n_users, dtype=np.int64)
+
+    def so_far(self) -> float | None:
+        """Return the largest of what `PrivacyAccountant.get_epsilon` returns now; None if it is infinite."""
+        history, accountant = self.accountant.history, self.accountant
+        for event in history[self._read :]:
+            self._alike &= event.costs_like(history[0])
+            self._times += event.took_part(accountant.n_users)
+        self._read = len(history)
+        if history and self._alike and (weight := history[0].weight) is not None:
+            user = int((self._times * weight).argmax())
+            loss, times = history[0].per_user, int(self._times[user])
+            loss = times * float(loss[user] if isinstance(loss, np.ndarray) else loss) if times else 0.0
+            mechanism = history[0].mechanism and history[0].mechanism.repeated(user, times)
+            alone = np.ones(1, dtype=np.bool_)
+            accountant = replace(accountant, rated=alone, history=[])
+            accountant.step(1, alone, 0.0, loss, mechanism)
+        largest = float(accountant.get_epsilon(self.delta).max())
+        return largest if math.isfinite(largest) else None
+
+
 def _compact(losses: Epsilon, charged: Bools) -> Epsilon:
     own = losses[charged] if isinstance(losses, np.ndarray) else np.array([losses])
     if np.isnan(own).any() or (own < 0).any():

@@ -22,9 +22,9 @@ import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from dprec.accounting.pld import PrivacyLossDistribution, common_grid, compose
 from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
 from dprec.arrays import Bools, Floats, Ints, Uint8s
 from dprec.channel import Channel
+from dprec.errors import SettingError
 from dprec.randomness import DRAWS
 from dprec.secure_aggregation import BEYOND_BOUNDS, DISTANCE
 
@@ -69,6 +70,23 @@ def largest_mu(epsilon: float, delta: float) -> float:
     ends = 1e-12, 1e6
     root = brentq(lambda mu: gaussian_delta(mu, epsilon) - delta, *ends, xtol=1e-15, rtol=_PRECISION)
     return float(root) * (1 - 2 * _PRECISION)
+
+
+def multiplier_of_updates(multiplier: float, deviation: float) -> float:
+    """Return the noise multiplier of updates that, with a count of short ones beside them, cost as much.
+
+    Beside its update, at most one clip long, a user adds b - 1/2 to a count, b being 1 if the update was not
+    clipped and 0 otherwise; without an update it adds 0 to both. As one vector with Gaussian noise the two
+    are (multiplier^-2 + (2 deviation)^-2)^1/2 deviations from none, and twice as far from any other (Andrew
+    et al. [andrew2021], Theorem 1). This is solved for the multiplier of the updates.
+
+    ``multiplier``: that of both; ``deviation``: of the count's noise. Raises SettingError where the count
+    alone would cost as much.
+    """
+    if 2 * deviation <= multiplier:
+        accepted = f"more than {multiplier / 2:.6g}, half the noise multiplier of the round"
+        raise SettingError("deviation", f"{deviation:.6g}", accepted)
+    return multiplier / math.sqrt(1 - (multiplier / (2 * deviation)) ** 2)
 
 
 _ORDERS = np.unique(np.append(np.arange(2, 129), np.geomspace(128, 1 << 40, 256).round().astype(np.int64)))
@@ -173,6 +191,18 @@ class EventMechanism(ABC):
         """Return an epsilon of each report by itself, shape (reports,); None if a user's are one message."""
         return None
 
+    @property
+    def weight(self) -> int | Ints | None:
+        """How much of an event is about a user, for all or of shape (users,), if nothing else matters.
+
+        Of events that are alike, nobody loses more than whoever has the largest sum. By default, None.
+        """
+        return None
+
+    def repeated(self, user: int, times: int) -> Self:
+        """Return the mechanism that says of one user what so many events do, where `weight` is known."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, eq=False)
 class ChannelDraws(EventMechanism):
@@ -224,6 +254,16 @@ class ChannelDraws(EventMechanism):
         """Return the draws with the bound that holds once they are shuffled."""
         return Shuffled(self, hidden)
 
+    @property
+    def weight(self) -> int | Ints | None:
+        """The number of draws, if all are from one channel."""
+        return self.draws if len(self.channels) == 1 and self.added is None else None
+
+    def repeated(self, user: int, times: int) -> Self:
+        """Return all draws about the user."""
+        draws = self.draws if isinstance(self.draws, int) else int(self.draws[user])
+        return replace(self, channel=0, draws=times * draws)
+
 
 @dataclass(frozen=True, eq=False)
 class Shuffled(EventMechanism):
@@ -256,6 +296,11 @@ class NoisySum(EventMechanism):
     """From the distance of all sums together, the root of the summed squares, and delta to epsilon."""
     between_profiles: float = 2.0
     """How much further than a profile beside none two profiles of a user are apart, at most."""
+    weight: ClassVar[int] = 1
+
+    def repeated(self, user: int, times: int) -> Self:
+        """Return the sum that is as far from one without the user as all are together."""
+        return replace(self, distance=math.sqrt(times) * self.distance)
 
     @property
     def group(self) -> Hashable:
@@ -272,6 +317,9 @@ class NoisySum(EventMechanism):
         kinds, of_user = np.unique(squared, return_inverse=True)
         cost = events[0][0].cost
         return np.array([cost(float(np.sqrt(kind)), delta) if kind else 0.0 for kind in kinds])[of_user]
+
+
+_LARGEST = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,7 +345,29 @@ class Event:
         """Return who took part, shape (users,)."""
         return np.unpackbits(self.users, count=n_users).view(np.bool_)
 
+    @property
+    def weight(self) -> Epsilon | Ints | None:
+        """How much of it is about a user, if nothing else matters; see `EventMechanism.weight`."""
+        # Finite, so that it is 0 times it is 0.
+        return np.minimum(self.per_user, _LARGEST) if self.mechanism is None else self.mechanism.weight
 
+    def costs_like(self, other: "Event") -> bool:
+        """Return whether whoever takes part in both loses as much per user by either."""
+        own, others = ({} if each.mechanism is None else vars(each.mechanism) for each in (self, other))
+        return (
+            type(self.mechanism) is type(other.mechanism)
+            and _equal(self.per_user, other.per_user)
+            and all(_equal(own[name], others[name]) for name in own)
+        )
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return one is other or np.array_equal(one, other)
+    return bool(one == other)
+
+
+@lru_cache(maxsize=256)
 def dominating_channel(epsilon: float) -> Channel:
     """Return a channel that dominates every mechanism with a loss of at most epsilon, above 0 or infinite.
 

@@ -138,6 +138,12 @@ class PrivacyLossDistribution:
         seen = self.masses > 0
         return log_moments(self.losses[seen], self.masses[seen], exponents)
 
+    def tilted(self, exponent: float, log_moment: float) -> "PrivacyLossDistribution":
+        """Return the finite losses with masses times exp(t loss) / E[exp(t loss)], t being the exponent."""
+        masses, seen = np.zeros_like(self.masses), self.masses > 0
+        masses[seen] = np.exp(np.log(self.masses[seen]) + exponent * self.losses[seen] - log_moment)
+        return PrivacyLossDistribution(self.step, masses)
+
 
 def log_moments(values: Floats, masses: Floats, exponents: Floats) -> Floats:
     """Return log E[exp(t X)] for every exponent t, of a draw X from some values of some probabilities."""
@@ -168,6 +174,9 @@ def worst_pair(weights: Uint64s) -> tuple[float, tuple[int, int]]:
 
 _TAIL = 1e-13
 """Mass that may lie beyond either end of the window in which the sum is found."""
+
+_SHARE = 2.0**-14
+"""Part of a small delta that errors may be."""
 
 _EXPONENTS = np.geomspace(0.25, 4.0, 33)
 """Where Chernoff's bound is tried, as multiples of what suits a normal distribution."""
@@ -234,13 +243,17 @@ class ComposedLoss:
         return float(min(self.largest, max(start, between)))
 
 
-def compose(draws: Sequence[tuple[PrivacyLossDistribution, int]]) -> ComposedLoss:
-    """Return the distribution of the loss of independent draws, so many of each, on the same grid."""
+def compose(draws: Sequence[tuple[PrivacyLossDistribution, int]], exponent: float = math.inf) -> ComposedLoss:
+    """Return the distribution of the loss of independent draws, so many of each, on the same grid.
+
+    ``exponent``: from which on Chernoff's bound on the window is tried, above 0; for losses with long tails,
+    one over the largest.
+    """
     from scipy.fft import irfft, next_fast_len
 
     step = draws[0][0].step
     points = sum(times * one.points for one, times in draws)
-    first, last = _window(draws, points)
+    first, last = _window(draws, points, exponent)
     length = next_fast_len(last - first + 1, real=True)
     # The Fourier transform of the sum is the product of those of the draws.
     log_moduli, angles = (
@@ -251,15 +264,64 @@ def compose(draws: Sequence[tuple[PrivacyLossDistribution, int]]) -> ComposedLos
     seen = log_moduli > _NEGLIGIBLE
     product[seen] = np.exp(log_moduli[seen] + 1j * angles[seen])
     masses = irfft(product, length)
-    infinite = -math.expm1(sum(times * math.log1p(-one.infinite) for one, times in draws))
-    return ComposedLoss.of_transform(masses, step, first, sum(times for _, times in draws), points, infinite)
+    count = sum(times for _, times in draws)
+    return ComposedLoss.of_transform(masses, step, first, count, points, _infinite(draws))
 
 
-def _window(draws: Sequence[tuple[PrivacyLossDistribution, int]], points: int) -> tuple[int, int]:
+def rare_epsilon(
+    draws: Sequence[tuple[PrivacyLossDistribution, int]], delta: float, exponent: float
+) -> float:
+    """Return an epsilon of independent draws as `compose` does, with errors that are a small part of delta.
+
+    Losses are tilted so that their sum is about epsilon on average. The sum's rounding errors, and what its
+    window leaves out, then count exp(-t sum) E[exp(t sum)] times, t being the tilt, which is about delta.
+
+    ``exponent``: as in `compose`.
+    """
+    times = np.array([count for _, count in draws])
+    exponents = _exponents(draws, exponent, 33)
+    moments = np.array([one.log_moments(exponents) for one, _ in draws])
+    # Chernoff's bound on an epsilon.
+    bounds = (times @ moments - math.log(delta)) / exponents
+    best = int(np.argmin(bounds))
+    tilt, moment = float(exponents[best]), float(times @ moments[:, best])
+    logs = moments[:, best].tolist()
+    total = compose(
+        [(one.tilted(tilt, log), count) for (one, count), log in zip(draws, logs, strict=True)], exponent
+    )
+    infinite = _infinite(draws)
+    largest = math.inf if infinite else total.largest
+    kept = total.losses >= (moment + math.log(total.error / (delta * _SHARE))) / tilt
+    if not kept.any():
+        return largest
+    losses, masses = total.losses[kept], total.masses[kept] * np.exp(moment - tilt * total.losses[kept])
+    epsilon = ComposedLoss(losses, masses, delta * _SHARE + infinite, largest).epsilon(delta)
+    if epsilon > losses[0]:
+        return epsilon
+    # What is not kept counts at an epsilon below it, which is only found without a tilt.
+    return min(float(losses[0]), compose(draws, exponent).epsilon(delta))
+
+
+def _infinite(draws: Sequence[tuple[PrivacyLossDistribution, int]]) -> float:
+    """Return the probability that one of the losses is infinite."""
+    return -math.expm1(sum(times * math.log1p(-one.infinite) for one, times in draws))
+
+
+def _exponents(draws: Sequence[tuple[PrivacyLossDistribution, int]], least: float, count: int) -> Floats:
+    """Return where Chernoff's bound is tried, from a number on that is not above what suits normal losses."""
+    variance = sum(times * one.variance for one, times in draws)
+    # A tilt can leave next to nothing of a variance but its rounding errors.
+    variance = max(variance, (1e-3 * draws[0][0].step) ** 2)
+    normal = _EXPONENTS * math.sqrt(-2 * math.log(_TAIL) / variance)
+    return normal if least >= normal[0] else np.geomspace(least, normal[-1], count)
+
+
+def _window(
+    draws: Sequence[tuple[PrivacyLossDistribution, int]], points: int, exponent: float
+) -> tuple[int, int]:
     """Return the first and the last point of a window that the sum leaves with `_TAIL` on either side."""
     step = draws[0][0].step
-    variance = sum(times * one.variance for one, times in draws)
-    exponents = _EXPONENTS * math.sqrt(-2 * math.log(_TAIL) / variance)
+    exponents = _exponents(draws, exponent, 17)
     # Pr(loss >= x) <= E[exp(t loss)] exp(-t x) for every t above 0 (Chernoff).
     ends = [
         np.min(

@@ -1,6 +1,7 @@
 """The accountant: who lost what in which round, and the losses of all rounds together."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,10 +12,14 @@ from numpy.typing import NDArray
 from dprec.accounting import (
     ChannelDraws,
     Epsilon,
+    EventMechanism,
+    LargestLoss,
     NoisySum,
+    Poisson,
     PrivacyAccountant,
     PrivacyLossDistribution,
     ShuffledProfiles,
+    SubsampledGaussian,
     compose,
     dominating_channel,
     gaussian_epsilon,
@@ -258,3 +263,39 @@ def test_shuffling_never_costs_more_than_the_draws_do() -> None:
     assert losses[2] < local[2]
     assert losses[3] == local[3]
     assert shuffled.per_report(1e-6) is None
+
+
+TWO_BITS = dominating_channel(0.3)
+
+
+@pytest.mark.parametrize("drawn", [1.0, 0.6, 0.3])
+@pytest.mark.parametrize(
+    "charge",
+    [
+        lambda _: (0.3, ChannelDraws((TWO_BITS,))),
+        lambda _: (math.inf, NoisySum(0.2)),
+        lambda _: (math.inf, SubsampledGaussian(0.5, Poisson(0.1))),
+        lambda number: (math.inf, NoisySum(0.1 * number)),
+        lambda _: (0.3 * np.arange(50), ChannelDraws((TWO_BITS,), draws=np.arange(50))),
+        lambda _: (0.3, ChannelDraws((TWO_BITS, dominating_channel(0.1)), np.arange(50) % 2)),
+        lambda number: (0.3 * number, None),
+        lambda _: (math.inf, None),
+    ],
+)
+def test_the_largest_loss_so_far_is_that_of_all_users(
+    charge: Callable[[int], tuple[Epsilon, EventMechanism | None]], drawn: float
+) -> None:
+    """Whether one user is accounted for, as where all events cost alike, or everybody."""
+    accountant, draws = PrivacyAccountant(everybody(50)), np.random.default_rng(3)
+    largest = LargestLoss(accountant, 1e-6)
+    for number in range(1, 6):
+        per_user, mechanism = charge(number)
+        accountant.step(number, draws.random(50) < drawn, 0.0, per_user, mechanism)
+        if number != 2:  # asked after several events as well
+            expected = accountant.get_epsilon(1e-6).max()
+            assert largest.so_far() == (pytest.approx(expected, rel=1e-12) if expected < math.inf else None)
+    assert LargestLoss(accountant, 1e-6).so_far() == largest.so_far()
+
+
+def test_nobody_has_lost_anything_before_the_first_event() -> None:
+    assert LargestLoss(PrivacyAccountant(everybody(3)), 1e-6).so_far() == 0.0

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from dprec.accounting import ComposedLoss, PrivacyLossDistribution, compose, dominating_channel
-from dprec.accounting.pld import common_grid
+from dprec.accounting.pld import common_grid, rare_epsilon
 from dprec.channel import Channel
 from dprec.mechanisms import BoundedLaplace, ZhengLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.base import Mechanism
@@ -106,6 +106,24 @@ def test_a_randomised_bit_composes_as_the_binomial_distribution_says(
     channel = dominating_channel(epsilon)
     exact = one_bit_exactly(channel, draws, delta)
     assert exact * (1 - 1e-12) <= composed(channel, draws).epsilon(delta) <= exact * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-12, 1e-40])
+@pytest.mark.parametrize(("epsilon", "draws"), [(0.1, 685), (0.5, 20_000), (8.0, 30)])
+def test_errors_are_a_small_part_of_a_small_delta(epsilon: float, draws: int, delta: float) -> None:
+    channel = dominating_channel(epsilon)
+    exact = one_bit_exactly(channel, draws, delta)
+    pair = PrivacyLossDistribution.of(channel)
+    assert exact * (1 - 1e-9) <= rare_epsilon([(pair, draws)], delta, 1.0) <= exact * (1 + 1e-4)
+
+
+def test_an_infinite_loss_is_a_part_of_delta() -> None:
+    one, other = np.array([0.6, 0.4 - 1e-7, 1e-7]), np.array([0.4, 0.6, 0.0])
+    pair = PrivacyLossDistribution.of_pair(one, other, 0.01)
+    plain = compose([(pair, 9)])
+    for delta in (1e-6, 1e-2):
+        assert rare_epsilon([(pair, 9)], delta, 1.0) == pytest.approx(plain.epsilon(delta), rel=1e-3)
+    assert math.isinf(rare_epsilon([(pair, 9)], 8e-7, 1.0))
 
 
 def test_mechanisms_that_are_equal_per_rating_are_not_equal_per_user() -> None:
