@@ -51,8 +51,8 @@ def checked(predict: PredictT, component: str) -> PredictT:
 _CELLS = 1 << 20
 """Cells that are predicted at once."""
 
-_ITEMS = 4096
-"""Items that are predicted at once; it bounds what a device holds of a large catalogue."""
+_AT_HAND = 1 << 16
+"""Cells of whole users that are predicted cell by cell at once, so that a processor keeps them at hand."""
 
 NO_ITEM = -1
 """What ends the list of a user with fewer items to recommend."""
@@ -175,23 +175,26 @@ def scored_lists(
     Memory does not grow with the number of users, and with the number of items only by a row per user.
     ``predict_rows`` predicts all items of users at once, where that costs less than cell by cell.
     """
-    lists = np.empty((users.size, min(n, n_items)), dtype=np.int64)
-    predicted = np.empty(lists.shape)
-    step = max(1, _CELLS // max(1, n_items))
+    from dprec.kernels.rows import choose_best
+
+    lists = np.full((users.size, min(n, n_items)), NO_ITEM, dtype=np.int64)
+    predicted = np.full(lists.shape, -np.inf)
+    step, ties = max(1, _CELLS // max(1, n_items)), words_of_ties(n_items)
     for start in range(0, users.size, step):
         asked = users[start : start + step].astype(np.int64)
         wanted = candidates(asked)
         if predict_rows is None:
-            scores = np.full(wanted.shape, -np.inf)
-            for first in range(0, wanted.shape[1], _ITEMS):
-                rows, places = np.nonzero(wanted[:, first : first + _ITEMS])
-                scores[rows, places + first] = predict(asked[rows], places + first)
+            scores, few = np.empty(wanted.shape), max(1, _AT_HAND // max(1, n_items))
+            for first in range(0, asked.size, few):
+                rows, places = np.nonzero(wanted[first : first + few])
+                rows += first
+                scores[rows, places] = predict(asked[rows], places)
         else:
-            scores = np.where(wanted, predict_rows(asked, n_items), -np.inf)
-        best = _largest(scores, lists.shape[1])
-        listed = np.take_along_axis(wanted, best, axis=1)
-        lists[start : start + step] = np.where(listed, best, NO_ITEM)
-        predicted[start : start + step] = np.take_along_axis(scores, best, axis=1)
+            scores = predict_rows(asked, n_items)
+        block, shape = slice(start, start + step), (asked.size, n_items)
+        read = np.ascontiguousarray(np.broadcast_to(scores, shape), dtype=np.float64)
+        candidate = np.ascontiguousarray(np.broadcast_to(wanted, shape))
+        choose_best(lists[block], predicted[block], read, candidate, ties)
         progress("ranking", start + asked.size, users.size)
     return Lists(users, lists, predicted)
 
@@ -211,24 +214,3 @@ def words_of_ties(n_items: int) -> Uint64s:
     items = np.arange(n_items)
     # The seed is that of no sample.
     return public_words(1 << 64, np.zeros_like(items), items)
-
-
-def _largest(scores: Floats, n: int) -> Ints:
-    """Return the places of each row's n largest scores, the largest first; see `words_of_ties`."""
-    rows, columns = scores.shape
-    if n == 0:
-        return np.empty((rows, 0), dtype=np.int64)
-    least = np.partition(scores, columns - n, axis=1)[:, columns - n, None]
-    chosen = scores >= least
-    # A row with as many as wanted has no tie at the end of its list.
-    clear = np.count_nonzero(chosen, axis=1) == n
-    places = np.empty((rows, n), dtype=np.int64)
-    places[clear] = np.nonzero(chosen[clear])[1].reshape(-1, n)
-    words = words_of_ties(columns)
-    if not clear.all():
-        draws = np.tile(1 + (words >> np.uint64(1)), (int((~clear).sum()), 1))
-        draws[scores[~clear] > least[~clear]] = 0
-        draws[~chosen[~clear]] = _LAST
-        places[~clear] = np.argpartition(draws, n - 1, axis=1)[:, :n]
-    order = np.lexsort((words[places], -np.take_along_axis(scores, places, axis=1)))
-    return np.take_along_axis(places, order, axis=1)

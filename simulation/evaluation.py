@@ -31,7 +31,9 @@ from simulation.configuration.models import (
 from simulation.courses.task import Outcome
 
 
-def unmeasured(predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
+def unmeasured(
+    predict: Predict, hidden: Predict | None = None, predict_rows: PredictRows | None = None
+) -> dict[str, float | None]:
     """Measure nothing; a `Metric` of a task."""
     return {}
 
@@ -170,9 +172,13 @@ class Evaluator:
             "whole_lists": float((self._candidates() <= options.top_k).mean()),
         }
 
-    def __call__(self, predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
+    def __call__(
+        self, predict: Predict, hidden: Predict | None = None, predict_rows: PredictRows | None = None
+    ) -> dict[str, float | None]:
         """Return the accuracy of a predictor; see `judged`."""
-        return self.judged(predict, hidden=hidden)[2]
+        if self.test.scale.implicit:
+            return self._of_lists(self.lists(predict, predict_rows, length=self._main_length))[1]
+        return self.judged(predict, predict_rows, hidden)[2]
 
     def judged(
         self,
@@ -196,9 +202,13 @@ class Evaluator:
         if not self.test.scale.implicit:
             return predictions, None, self.accuracy(predictions, hidden, scores, lists if length else None)
         assert lists is not None
-        hits = self._hits(lists, length)
+        return predictions, *self._of_lists(lists)
+
+    def _of_lists(self, lists: Lists) -> tuple[NDArray[np.float64], dict[str, float | None]]:
+        """Return the ranks of the test items in lists of implicit data, and the accuracy of these."""
+        hits = self._hits(lists, self._main_length)
         figures = metrics.accuracy_of_lists(hits, lists.users, self.test, self.train)
-        return predictions, hits.ranks(lists.users, self.test), {"rmse": None, "mae": None, **figures}
+        return hits.ranks(lists.users, self.test), {"rmse": None, "mae": None, **figures}
 
     def lists(
         self,

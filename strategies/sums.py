@@ -85,7 +85,7 @@ class SumRounds(TrainingRounds):
                 self.received[-1].take(sums)
             whole = sums.punctual & aggregation.whole(sums.sent, layout, multiplier)
             present[sums.users[whole]] = True
-            total = total + sums.aggregate
+            total += sums.aggregate
         if not aggregation.can_release(present, total.users, server_round, self.public_seed):
             self.failed += 1
         elif total.users:

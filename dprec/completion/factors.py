@@ -172,15 +172,19 @@ def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float | 
     zeros too, since a failure would reveal what it has rated.
     """
     rank = item_factors.shape[1]
-    pattern, ratings = profiles.to_sets(), profiles.to_sets()
+    # Of a large catalogue, a few profiles hold little.
+    held, places = np.unique(profiles.items, return_inverse=True)
+    own_factors = item_factors[held]
+    pattern = replace(profiles, items=places.astype(np.int32), n_items=held.size).to_sets()
+    ratings = pattern.copy()
     ratings.data = profiles.values
-    products = packed_outer(item_factors)
+    products = packed_outer(own_factors)
     penalty = ridge if isinstance(ridge, np.ndarray) else ridge * np.eye(rank)
     factors = np.empty((profiles.n_users, rank))
 
     def solve(rows: slice) -> None:
         normal = unpack(pattern[rows] @ products) + penalty
-        factors[rows] = _solutions(normal, ratings[rows] @ item_factors)
+        factors[rows] = _solutions(normal, ratings[rows] @ own_factors)
 
     map_blocks(solve, profiles.n_users, BLOCK)
     return factors

@@ -67,6 +67,12 @@ class Aggregate:
         raters = None if self.raters is None or other.raters is None else self.raters + other.raters
         return Aggregate(self.total + other.total, raters, self.users + other.users)
 
+    def __iadd__(self, other: "Aggregate") -> "Aggregate":
+        """Return the same sum as `+`, whose total is written over that of this one."""
+        np.add(self.total, other.total, out=self.total)
+        raters = None if self.raters is None or other.raters is None else self.raters + other.raters
+        return Aggregate(self.total, raters, self.users + other.users)
+
 
 @dataclass(frozen=True, eq=False)
 class GradientAnswers:

@@ -1,9 +1,9 @@
-"""Loops over rows of numbers: which of each row are the least."""
+"""Loops over rows of numbers: which of each row are the least, or the best."""
 
 import numpy as np
 
-from dprec.arrays import Bools, Ints, Uint64s
-from dprec.kernels.compilation import Written, compiled
+from dprec.arrays import Bools, Floats, Ints, Uint64s
+from dprec.kernels.compilation import Table, Written, compiled
 
 
 @compiled
@@ -51,3 +51,74 @@ def choose_least(
             if left > 0 and numbers[cell] == largest:
                 chosen[cell] = True
                 left -= 1
+
+
+@compiled
+def _sink(
+    places: Written[Table[Ints]],
+    best: Written[Table[Floats]],
+    row: int,
+    size: int,
+    place: int,
+    score: float,
+    ties: Uint64s,
+) -> None:
+    """Put a place and its score into a heap in which no parent is better than a child, from its root."""
+    at = 0
+    while 2 * at + 1 < size:
+        child = 2 * at + 1
+        other, own = child + 1, best[row, child]
+        if other < size and (
+            best[row, other] < own
+            or (best[row, other] == own and ties[places[row, other]] > ties[places[row, child]])
+        ):
+            child, own = other, best[row, other]
+        if score < own or (score == own and ties[place] > ties[places[row, child]]):
+            break
+        places[row, at], best[row, at] = places[row, child], own
+        at = child
+    places[row, at], best[row, at] = place, score
+
+
+@compiled
+def choose_best(
+    places: Written[Table[Ints]],
+    best: Written[Table[Floats]],
+    scores: Table[Floats],
+    wanted: Table[Bools],
+    ties: Uint64s,
+) -> None:
+    """Write the places and scores of each row's largest scores that are wanted, the largest first.
+
+    Of equal scores those of the least words of ``ties`` come first. As many are written as there are columns,
+    or as are wanted.
+    """
+    length = places.shape[1]
+    if length == 0:
+        return
+    for row in range(scores.shape[0]):
+        size, least = 0, -np.inf
+        for place in range(scores.shape[1]):
+            score = scores[row, place]
+            if score < least or not wanted[row, place]:
+                continue
+            if size < length:
+                # Up while its parent is better.
+                at = size
+                while at > 0:
+                    parent = (at - 1) // 2
+                    own = best[row, parent]
+                    if own < score or (own == score and ties[places[row, parent]] > ties[place]):
+                        break
+                    places[row, at], best[row, at] = places[row, parent], own
+                    at = parent
+                places[row, at], best[row, at] = place, score
+                size += 1
+            elif score > least or ties[place] < ties[places[row, 0]]:
+                _sink(places, best, row, size, place, score, ties)
+            if size == length:
+                least = best[row, 0]
+        for last in range(size - 1, 0, -1):
+            place, score = places[row, last], best[row, last]
+            places[row, last], best[row, last] = places[row, 0], best[row, 0]
+            _sink(places, best, row, last, place, score, ties)

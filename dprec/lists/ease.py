@@ -4,14 +4,15 @@ A user's score of an item is the sum of the weights B from the user's own items 
 ||X - X B||^2 + ridge ||B||^2 subject to diag(B) = 0, for the sets X.
 """
 
+from __future__ import annotations
+
 import numpy as np
-import scipy.sparse as sp
-from scipy.linalg import cho_factor, cho_solve
+import scipy
 
 from dprec.arrays import Floats
 
 
-def co_occurrences(sets: sp.csr_array) -> Floats:
+def co_occurrences(sets: scipy.sparse.csr_array) -> Floats:
     """Return how many users have both items of every pair, G = X^T X, shape (items, items)."""
     return np.asarray((sets.T @ sets).todense(), dtype=np.float64)
 
@@ -30,12 +31,14 @@ def ease(gram: Floats, ridge: float) -> Floats:
     """
     shifted = gram.copy()
     shifted[np.diag_indices_from(shifted)] += ridge
-    inverse = cho_solve(cho_factor(shifted, overwrite_a=True), np.eye(len(gram)), overwrite_b=True)
+    inverse = scipy.linalg.cho_solve(
+        scipy.linalg.cho_factor(shifted, overwrite_a=True), np.eye(len(gram)), overwrite_b=True
+    )
     weights: Floats = inverse / -np.diag(inverse)
     np.fill_diagonal(weights, 0.0)
     return weights
 
 
-def scores(sets: sp.csr_array, weights: Floats) -> Floats:
+def scores(sets: scipy.sparse.csr_array, weights: Floats) -> Floats:
     """Return X B, the scores of all items for the users of the sets, shape (users, items)."""
     return np.asarray(sets @ weights)

@@ -7,20 +7,29 @@ frequency scaling.
 
 With confidence 1 + alpha on known cells and 1 on all others, the least loss of [hu2008] is this one's for
 alpha0 = 1 / alpha and ridge = lambda / (1 + alpha), but for the size of all scores, which orders nothing.
+
+A half sweep takes a few steps of conjugate gradients from the factors of the sweep before, where it could
+solve for them (Takacs, Pilaszy and Tikk [takacs2011]). Ours are along axes on which H^T H is diagonal: with
+the ridge it is most of every row's system, and then the preconditioner.
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from dprec.arrays import Floats
+from dprec.completion import map_blocks
 from dprec.progress import Progress, silent
 from dprec.randomness import generator
 
 _CELLS_AT_ONCE = 1 << 22
 """Numbers of systems of equations that are solved together; bounds the memory."""
+
+_ROWS_AT_ONCE = 1 << 12
+"""Rows whose factors take steps together, on one processor."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,10 @@ class ImplicitOptions:
 
     rank: int = 64
     sweeps: int = 16
+    steps: int = 2
+    """Of conjugate gradients in a half sweep; as many as the rank solve, but for rounding. With 1, 2 or 3 of
+    them the mean NDCG@10 on validation items is the same to three digits.
+    """
     unobserved: float = 0.3
     """alpha0: weight of a cell about which nothing is known, beside 1 of a pair."""
     ridge: float = 0.02
@@ -43,16 +56,17 @@ class ImplicitOptions:
     seed: int = 0
 
 
-def ials(sets: sp.csr_array, options: ImplicitOptions, progress: Progress = silent) -> Floats:
+def ials(sets: scipy.sparse.csr_array, options: ImplicitOptions, progress: Progress = silent) -> Floats:
     """Return the item factors H, shape (items, rank), after sweeps over users and then items.
 
     ``sets``: shape (users, items); the factors of any user follow from H by `fold_in`.
     """
     item_factors = first_factors(sets.shape[1], options)
+    user_factors = np.zeros((sets.shape[0], options.rank))
     transposed = sets.T.tocsr()
     for sweep in range(options.sweeps):
-        user_factors = fold_in(sets, item_factors, options)
-        item_factors = fold_in(transposed, user_factors, options)
+        user_factors = approached(sets, item_factors, user_factors, options)
+        item_factors = approached(transposed, user_factors, item_factors, options)
         progress("sweeps", sweep + 1, options.sweeps)
     return item_factors
 
@@ -63,28 +77,52 @@ def first_factors(n_items: int, options: ImplicitOptions) -> Floats:
     return drawn * (options.deviation / np.sqrt(options.rank))
 
 
-def fold_in(sets: sp.csr_array, factors: Floats, options: ImplicitOptions) -> Floats:
+def approached(
+    sets: scipy.sparse.csr_array, factors: Floats, start: Floats, options: ImplicitOptions
+) -> Floats:
+    """Return what `options.steps` make of the factors of the rows, from ``start``; see `fold_in`."""
+    from dprec.kernels.conjugate_gradients import approach
+
+    everywhere, axes = np.linalg.eigh(options.unobserved * (factors.T @ factors))
+    turned, solved, ridges = factors @ axes, start @ axes, _ridges(sets, factors, options)
+    indptr, columns = sets.indptr.astype(np.int64), sets.indices.astype(np.int32)
+
+    def step(rows: slice) -> None:
+        ends = indptr[rows.start : rows.stop + 1]
+        approach(
+            solved[rows], ends, columns, turned, np.maximum(everywhere, 0.0), ridges[rows], options.steps
+        )
+
+    map_blocks(step, len(solved), _ROWS_AT_ONCE)
+    approached: Floats = solved @ axes.T
+    return approached
+
+
+def fold_in(
+    sets: scipy.sparse.csr_array, factors: Floats, options: ImplicitOptions, gramian: Floats | None = None
+) -> Floats:
     """Return the factors of the rows of some sets, given those of the columns, shape (rows, rank).
 
     Each row solves (sum over its columns of h h^T + alpha0 H^T H + ridge (n + alpha0 N)^nu I) w = sum of h.
+    ``gramian``: H^T H, where it is known.
     """
-    rank, counts = factors.shape[1], np.diff(sets.indptr)
-    everywhere = options.unobserved * (factors.T @ factors)
-    ridges = options.ridge * (counts + options.unobserved * len(factors)) ** options.frequency_scaling
-    solved = np.empty((counts.size, rank))
-    for start, stop in _blocks(counts, rank):
-        systems = np.empty((stop - start, rank, rank))
-        for row in range(start, stop):
-            own = factors[sets.indices[sets.indptr[row] : sets.indptr[row + 1]]]
-            systems[row - start] = own.T @ own
+    rank, held = factors.shape[1], np.flatnonzero(np.diff(sets.indptr))
+    everywhere = options.unobserved * (factors.T @ factors if gramian is None else gramian)
+    solved = np.zeros((sets.shape[0], rank))
+    for start in range(0, held.size, step := max(1, _CELLS_AT_ONCE // rank**2)):
+        own = sets[held[start : start + step]]
+        systems = np.empty((own.shape[0], rank, rank))
+        for row, system in enumerate(systems):
+            of_row = factors[own.indices[own.indptr[row] : own.indptr[row + 1]]]
+            system[:] = of_row.T @ of_row
         systems += everywhere
-        systems[:, np.arange(rank), np.arange(rank)] += ridges[start:stop, None]
-        sums = sets[start:stop] @ factors
-        solved[start:stop] = np.linalg.solve(systems, sums[:, :, None])[:, :, 0]
+        systems[:, np.arange(rank), np.arange(rank)] += _ridges(own, factors, options)[:, None]
+        sums = own @ factors
+        solved[held[start : start + step]] = np.linalg.solve(systems, sums[:, :, None])[:, :, 0]
     return solved
 
 
-def _blocks(counts: Floats, rank: int) -> Iterator[tuple[int, int]]:
-    step = max(1, _CELLS_AT_ONCE // rank**2)
-    for start in range(0, counts.size, step):
-        yield start, min(start + step, counts.size)
+def _ridges(sets: scipy.sparse.csr_array, factors: Floats, options: ImplicitOptions) -> Floats:
+    """Return the ridge of every row, shape (rows,)."""
+    pairs: Floats = np.diff(sets.indptr) + options.unobserved * len(factors)
+    return options.ridge * pairs**options.frequency_scaling

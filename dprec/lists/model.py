@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -53,7 +54,7 @@ class ItemTable:
         roots = np.sqrt(np.diag(inverse))
         return cls(items, inverse / np.outer(roots, roots), roots, share)
 
-    @property
+    @cached_property
     def weights(self) -> Floats:
         """The weights between items, 0 from an item to itself; shape (from items, to items).
 
@@ -96,12 +97,16 @@ class ListModel:
             bins = popularity_bins(catalogue.numbers, popularity if parted_by is None else parted_by)
         return cls(np.log(popularity), categories, bins, table)
 
+    @cached_property
+    def _kernels(self) -> PublicKernels:
+        """How alike items are by what is public of them."""
+        return PublicKernels.among(self.categories, self.bins, np.exp(self.popularity))
+
     def scores(self, sets: sp.csr_array) -> Floats:
         """Return by what devices rank all items, from their users' sets, shape (users, items)."""
         expected = np.tile(self.popularity, (sets.shape[0], 1))
         if self.categories.size or self.bins.size:
-            kernels = PublicKernels.among(self.categories, self.bins, np.exp(self.popularity))
-            expected += kernels.scores(sets)
+            expected += self._kernels.scores(sets)
         table = self.table
         if not table.items.size:
             return expected

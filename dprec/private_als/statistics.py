@@ -194,16 +194,18 @@ class StatisticsContributions(Contributions[StatisticsLayout]):
 
 
 def sum_of_contributions(contributions: StatisticsContributions, layout: StatisticsLayout) -> Ints:
-    """Return the sum over the users, in units of `UNIT`, shape (items, width)."""
+    """Return the sum over the users, in units of `UNIT`, shape (rows, width); 0 in rows of no item."""
     import scipy.sparse as sp
 
     matrices, sides = contributions.scaled(layout)
-    shape = (contributions.n_users, layout.n_items)
-    items, indptr = contributions.items, contributions.indptr
-    ones = sp.csr_array((np.ones(items.size, dtype=np.int64), items, indptr), shape=shape)
-    targets = sp.csr_array((contributions.targets, items, indptr), shape=shape)
-    total: Ints = np.hstack([ones.T @ matrices, targets.T @ sides])
-    return total * layout.weights[:, None]
+    # Of a large catalogue, a few users hold little.
+    held, places = np.unique(contributions.items, return_inverse=True)
+    indptr, shape = contributions.indptr, (contributions.n_users, held.size)
+    ones = sp.csr_array((np.ones(places.size, dtype=np.int64), places, indptr), shape=shape)
+    targets = sp.csr_array((contributions.targets, places, indptr), shape=shape)
+    total = np.zeros((layout.n_rows, layout.width), dtype=np.int64)
+    total[held] = np.hstack([ones.T @ matrices, targets.T @ sides]) * layout.weights[held][:, None]
+    return total
 
 
 _FACTOR, _TARGET = np.dtype("<f4"), np.dtype("<i2")

@@ -47,6 +47,9 @@ from dprec.sums import UNIT, TrustedAggregation, Vectors
 _COUNTED = 1 << TARGET_BITS
 """The target of every pair: 1."""
 
+_ITEMS_AT_ONCE = 256
+"""Items whose factors are solved for together; bounds the memory."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ImplicitAlsOptions(Options):
@@ -116,8 +119,9 @@ class ImplicitLayout(StatisticsLayout):
     def added_up(self, reports: Sequence[bytes]) -> tuple[Bools, Ints]:
         """Reject what is malformed or out of bounds, and add up the rest; see `Layout.added_up`."""
         valid, contributions = decode_contributions(reports, self)
-        gramian = _of_everybody(contributions, self).sum(axis=0)
-        return valid, np.vstack([sum_of_contributions(contributions, self), gramian])
+        total = sum_of_contributions(contributions, self)
+        total[-1] = _of_everybody(contributions, self).sum(axis=0)
+        return valid, total
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,10 +324,13 @@ class ImplicitServer(SummedServer):
             options, width = self.options, layout.matrix_width
             weight = np.sqrt(options.pairs / layout.item_share)
             everybody = np.sqrt(layout.matrix_share / layout.gramian_share)
-            matrices = _semidefinite(unpack(released[:-1, :width])) * (weight * options.clip**2)
             (gramian,) = _semidefinite(unpack(released[-1:, :width])) * (everybody * options.clip**2)
-            sides = released[:-1, width:] * (weight * options.clip)
-            factors = np.linalg.solve(matrices + options.normal(gramian), sides[:, :, None])[:, :, 0]
+            normal, factors = options.normal(gramian), np.empty((len(released) - 1, layout.rank))
+            for start in range(0, len(factors), _ITEMS_AT_ONCE):
+                items = slice(start, min(start + _ITEMS_AT_ONCE, len(factors)))
+                matrices = _semidefinite(unpack(released[items, :width])) * (weight * options.clip**2)
+                sides = released[items, width:] * (weight * options.clip)
+                factors[items] = np.linalg.solve(matrices + normal, sides[:, :, None])[:, :, 0]
             self.model = replace(self.model, factors=factors)
 
     def _begin(self, counts: Floats) -> None:

@@ -110,9 +110,16 @@ class IalsProtocol(ClearSetsProtocol):
     """iALS: factors of implicit data by alternating least squares."""
 
     kind: Literal["ials"] = "ials"
-    papers: ClassVar[tuple[str, ...]] = ("hu2008", "rendle2022")
+    papers: ClassVar[tuple[str, ...]] = ("hu2008", "rendle2022", "takacs2011")
     rank: int = option("Number of factors.", ials.ImplicitOptions.rank, ge=1, le=4096)
     sweeps: int = option("Passes over users and items.", ials.ImplicitOptions.sweeps, ge=1, le=10_000)
+    steps: int = option(
+        "Steps of conjugate gradients that each pass takes, from the factors of the pass before; as many as "
+        "the rank solve for them.",
+        ials.ImplicitOptions.steps,
+        ge=1,
+        le=4096,
+    )
     unobserved: float = option(
         "Weight of cells about which nothing is known, beside 1 of a pair.",
         ials.ImplicitOptions.unobserved,
@@ -131,11 +138,12 @@ class IalsProtocol(ClearSetsProtocol):
         options = ials.ImplicitOptions(
             rank=self.rank,
             sweeps=self.sweeps,
+            steps=self.steps,
             unobserved=self.unobserved,
             ridge=self.ridge,
             frequency_scaling=self.frequency_scaling,
             seed=seed,
         )
         factors = ials.ials(sets, options, progress)
-        learned = Broadcast.of_products(factors)
-        return Order(lambda own: ials.fold_in(own, factors, options) @ factors.T, learned)
+        learned, gramian = Broadcast.of_products(factors), factors.T @ factors
+        return Order(lambda own: ials.fold_in(own, factors, options, gramian) @ factors.T, learned)

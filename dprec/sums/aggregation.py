@@ -132,6 +132,11 @@ class Aggregation(Options):
         """Return how many users a release is about, given how many reports are in its sum."""
         return users
 
+    @property
+    def tolerated(self) -> float:
+        """Largest share of the devices without which a release succeeds."""
+        return 1.0
+
     def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
         """Return whether a release succeeds; if it fails, its budget is spent all the same.
 
@@ -246,6 +251,12 @@ class OfAllUsers:
     """Mixin of the aggregations whose devices have to know how many they are."""
 
     users: int | None
+    dropouts: float
+
+    @property
+    def tolerated(self) -> float:
+        """Largest share of the devices that may drop out, as the settings say."""
+        return self.dropouts
 
     def check_users(self, users: int) -> None:
         """Refuse another number of users than the settings say, if they say one."""
@@ -328,7 +339,8 @@ class TrustedAggregation(NoisyAggregation):
 
     def possible(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> bool:
         """Return whether no number exceeds what so many users can contribute."""
-        return bool((np.abs(aggregate.total) <= aggregate.users / UNIT).all())
+        most = aggregate.users / UNIT
+        return bool(-most <= aggregate.total.min(initial=0) and aggregate.total.max(initial=0) <= most)
 
     def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
         """Return the norm of the integers of a sum."""
@@ -338,7 +350,11 @@ class TrustedAggregation(NoisyAggregation):
         """Add rounded Gaussian noise, which changes with the round and with the sums."""
         random = draws.generator("noise of sums", aggregate.total)
         noise = normal_steps(random, multiplier / UNIT, aggregate.total.shape)
-        return (aggregate.total + noise).astype(np.float64) * UNIT * layout.scales
+        noise += aggregate.total
+        released = noise.astype(np.float64)
+        released *= UNIT
+        released *= layout.scales
+        return released
 
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
         """Return the bits of what the contribution is computed from."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from dprec.arrays import AnyInts, Floats
 from dprec.predictions import cells_from_rows
@@ -22,7 +22,9 @@ class ReceivedSetsCourse(CollectionCourse[ClearSetsProtocol]):
         """Collect the sets, and order items for each."""
         collected = self.collect(grid, task, Wanted(symbols=task.attacked))
         observed, charged = collected.observations, self.charged(task, collected, task.train.counts)
-        sets = sp.csr_array((np.ones(observed.items.size), observed.items, observed.indptr), observed.shape)
+        sets = scipy.sparse.csr_array(
+            (np.ones(observed.items.size), observed.items, observed.indptr), observed.shape
+        )
         order = self.protocol.learn(sets, task.server_seed, task.progress)
         ranked = sets if task.judged is task.train else task.judged.to_sets()
 

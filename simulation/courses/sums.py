@@ -15,7 +15,7 @@ from dprec.protocols.base import Public
 from dprec.protocols.rounds import Device
 from dprec.protocols.sums import SumsProtocol
 from dprec.sums import RepresentedAggregation
-from simulation.courses.rounds import LearningCourse
+from simulation.courses.rounds import LearningCourse, measured_of
 from simulation.courses.task import Grid, Outcome, ServerOutcome, ServerTask, Task
 from simulation.courses.transcripts import of_newcomers, parts_of, said_alone, transcript_of
 
@@ -48,14 +48,22 @@ class SumsCourse(LearningCourse[SumsProtocol]):
         )
 
     def ended(self, strategy: SumRounds, known: Task) -> None:
-        """Evaluate a round."""
-        measured = known.metric(self._learned_by(strategy, known).predicting(known.judged)["predict"])
-        strategy.records[-1] = replace(strategy.records[-1], accuracy=measured)
+        """Evaluate a round; the last is evaluated by the caller."""
+        if len(strategy.records) < self.protocol.rounds:
+            measured = measured_of(self._learned_by(strategy, known).predicting(known.judged), known)
+            strategy.records[-1] = replace(strategy.records[-1], accuracy=measured)
 
     def deliver(self, strategy: SumRounds, grid: Grid, task: ServerTask) -> None:
         """Send everybody what was learned; raises RunError where every release failed."""
         if strategy.failed == self.protocol.rounds:
-            raise RunError(f"too many devices dropped out in every round (rounds: {self.protocol.rounds})")
+            lost = min(each.failures / (each.failures + each.replies) for each in strategy.records)
+            tolerated, rounds = strategy.aggregation.tolerated, f"in every round (rounds: {strategy.failed})"
+            if lost <= tolerated:
+                raise RunError(f"sums were spoiled {rounds}, though at most {lost:.1%} dropped out")
+            raise RunError(
+                f"too many devices dropped out {rounds}: {lost:.1%} of them or more, where "
+                f"protocol.aggregation.dropouts allows {tolerated:.1%}"
+            )
         strategy.deliver(grid)
 
     def served(self, task: ServerTask, held: SumRounds) -> ServerOutcome:

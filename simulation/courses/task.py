@@ -38,7 +38,9 @@ else:
 class Metric(typing.Protocol):
     """Measures accuracy on the test ratings."""
 
-    def __call__(self, predict: Predict, hidden: Predict | None = None) -> dict[str, float | None]:
+    def __call__(
+        self, predict: Predict, hidden: Predict | None = None, predict_rows: PredictRows | None = None
+    ) -> dict[str, float | None]:
         """Return the accuracy under the names that the run directory uses."""
 
 
@@ -88,7 +90,7 @@ class ServerTask:
     progress: Progress
     ended: Callable[[RoundRecord], None]
     """Called with the record of every round that has ended, where a protocol has several; those of the others
-    are in the outcome.
+    are in the outcome, as is that of the last round of a simulation, whose outcome the caller judges.
     """
 
     represents: int | None = None
@@ -122,8 +124,8 @@ class Task(ServerTask):
     seed: int
     """Of the experiment: data sets, splits, held-back ratings. Neither devices nor server are given it."""
     metric: Metric
-    """From a predictor, and a function that returns entries of the hidden matrix or None, to the accuracy on
-    the test ratings, which neither devices nor server would know.
+    """From what predicts, a function that returns entries of the hidden matrix or None, and what predicts all
+    items of users or None, to the accuracy on the test ratings, which neither devices nor server would know.
     """
     checkpoints: Checkpoints | None
     """Where a protocol with rounds keeps its state."""

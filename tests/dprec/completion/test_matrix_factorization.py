@@ -1,5 +1,6 @@
 """The rank is an upper bound: factors that the data do not support vanish and are dropped."""
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -46,6 +47,16 @@ def test_every_user_has_the_ridge_solution(profiles: Profiles) -> None:
         expected = np.linalg.lstsq(design, target)[0]
         np.testing.assert_allclose(solved[user], expected, rtol=1e-9, atol=1e-12)
     assert solved[4].tolist() == [0.0] * RANK
+
+
+def test_items_that_nobody_holds_change_no_bit(profiles: Profiles) -> None:
+    factors = generator(1, "items").normal(size=(ITEMS, RANK))
+    expected = solve_user_factors(profiles, factors, 0.7)
+    places = np.sort(np.random.default_rng(2).choice(3000, ITEMS, replace=False)).astype(np.int32)
+    among_more = np.full((3000, RANK), np.nan)
+    among_more[places] = factors
+    spread = replace(profiles, items=places[profiles.items], n_items=3000)
+    assert solve_user_factors(spread, among_more, 0.7).tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("size", [1, 7])

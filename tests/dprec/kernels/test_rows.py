@@ -1,4 +1,4 @@
-"""The least numbers of rows, compiled and interpreted, against sorted rows."""
+"""The least and the best of rows, compiled and interpreted, against sorted rows."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dprec import ratings
 from dprec.arrays import Uint64s, offsets
-from dprec.kernels.rows import choose_least
+from dprec.kernels.rows import choose_best, choose_least
 from dprec.ratings import least_of_rows
 from tests.interpreted import twin
 
@@ -38,3 +38,21 @@ def test_the_first_of_the_least_are_chosen(rows: list[list[int]], data: st.DataO
         patch.setattr(ratings, "_CELLS_AT_ONCE", at_once)
         assert least_of_rows(read, indptr, wanted).tolist() == expected
     assert asked == list(range(numbers.size))
+
+
+@given(st.integers(0, 9), st.integers(1, 40), st.integers(1, 6), st.integers(0, 2**32))
+def test_the_best_of_each_row_come_first_as_if_it_were_sorted(
+    length: int, columns: int, values: int, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    scores = random.integers(0, values, (5, columns)) / 7
+    wanted = random.random(scores.shape) < np.linspace(0, 1, 5)[:, None]
+    ties = random.permutation(columns).astype(np.uint64) << np.uint64(50)
+    for function in (choose_best, twin(choose_best)):
+        places, best = np.full((5, length), -1), np.full((5, length), -np.inf)
+        function(places, best, scores, wanted, ties)
+        for row in range(5):
+            order = sorted(np.flatnonzero(wanted[row]), key=lambda at: (-scores[row, at], ties[at]))[:length]
+            missing = [-1] * (length - len(order))
+            assert places[row].tolist() == order + missing
+            assert best[row].tolist() == scores[row, order].tolist() + [-np.inf] * len(missing)

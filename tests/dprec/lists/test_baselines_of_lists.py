@@ -1,5 +1,7 @@
 """Popularity, EASE and iALS, against their definitions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -51,11 +53,57 @@ def test_every_sweep_of_ials_finds_the_least_loss_given_the_other_side(scaling: 
     assert loss(x, users, items, options) <= loss(x, fold_in(SETS, before, options), before, options)
 
 
+@pytest.mark.parametrize("rank", [3, 8, 18])
+def test_steps_of_conjugate_gradients_reach_the_solutions_of_sweeps(rank: int) -> None:
+    options = ImplicitOptions(rank=rank, sweeps=3, steps=rank)
+    with_nobody = sp.csr_array(np.hstack([SETS.toarray(), np.zeros((40, 2))]))
+    expected = first_factors(14, options)
+    for _ in range(3):
+        users = solved_one_by_one(with_nobody, expected, options)
+        expected = solved_one_by_one(sp.csr_array(with_nobody.T), users, options)
+    items = ials(with_nobody, options)
+    np.testing.assert_allclose(items, expected, atol=1e-12)
+    assert not items[12:].any()
+    far, near = (np.abs(ials(with_nobody, replace(options, steps=n)) - items).max() for n in (1, 2))
+    assert 1e-9 < near < far
+
+
+def test_few_steps_approach_where_sweeps_end() -> None:
+    options = ImplicitOptions(rank=3, sweeps=300, steps=3, ridge=0.1)
+    solved, approached = (ials(SETS, each) for each in (options, replace(options, steps=1)))
+    # Turned factors are as good.
+    np.testing.assert_allclose(approached @ approached.T, solved @ solved.T, atol=1e-9)
+
+
+def test_rows_that_hold_nothing_change_no_bit_of_the_others() -> None:
+    options, items = ImplicitOptions(rank=5), RANDOM.standard_normal((12, 5))
+    expected = fold_in(SETS, items, options)
+    assert expected.any(axis=1).tolist() == (SETS.sum(axis=1) > 0).tolist()
+    apart = sp.csr_array((SETS.data, SETS.indices, np.repeat(SETS.indptr, 2)[:-1]), shape=(80, 12))
+    assert fold_in(apart, items, options)[0::2].tobytes() == np.zeros_like(expected).tobytes()
+    assert fold_in(apart, items, options, items.T @ items)[1::2].tobytes() == expected.tobytes()
+    np.testing.assert_allclose(expected, solved_one_by_one(SETS, items, options), atol=1e-14)
+
+
+def solved_one_by_one(sets: sp.csr_array, factors: np.ndarray, options: ImplicitOptions) -> np.ndarray:
+    solved = []
+    for row in sets.toarray() > 0:
+        ridge = options.ridge * (row.sum() + options.unobserved * len(factors)) ** options.frequency_scaling
+        system = factors[row].T @ factors[row] + options.unobserved * factors.T @ factors
+        solved.append(np.linalg.solve(system + ridge * np.eye(options.rank), factors[row].sum(axis=0)))
+    return np.array(solved)
+
+
 def test_sweeps_are_those_of_the_package_implicit() -> None:
     package = pytest.importorskip("implicit.cpu.als", reason="the package implicit is not installed")
     confidence, ridge = 6.0, 2.0
     options = ImplicitOptions(
-        rank=3, sweeps=5, unobserved=1 / (confidence - 1), ridge=ridge / confidence, frequency_scaling=0.0
+        rank=3,
+        sweeps=5,
+        steps=8,
+        unobserved=1 / (confidence - 1),
+        ridge=ridge / confidence,
+        frequency_scaling=0.0,
     )
     items = ials(SETS, options)
     larger = confidence / (confidence - 1)

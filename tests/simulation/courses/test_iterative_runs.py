@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,21 @@ def test_a_user_pays_for_its_rounds_and_never_more_than_the_budget(rounds: dict[
     spent = run(rounds).traffic["epsilon_per_user"]
     np.testing.assert_allclose(spent, 3.0, rtol=1e-8)
     assert (spent <= 3.0).all()
+
+
+def test_every_round_says_the_largest_loss_so_far(rounds: dict[str, Any]) -> None:
+    rounds["protocol"]["privacy"] |= {"composition": "pld", "delta": 1e-6}
+    result = run(rounds)
+    history = result.privacy.history
+    expected = [
+        replace(result.privacy, history=history[:number]).get_epsilon(1e-6).max()
+        for number in range(1, ROUNDS + 1)
+    ]
+    assert len(history) == ROUNDS
+    said = [line["epsilon"] for line in result.rounds]
+    assert said == pytest.approx(expected, rel=1e-12)
+    assert said == sorted(said)
+    assert said[0] < said[-1] == result.summary["privacy"]["epsilon_composed"]["max"]
 
 
 @pytest.mark.thorough

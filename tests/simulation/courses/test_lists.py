@@ -12,11 +12,13 @@ from scipy import optimize, stats
 from dprec.completion import Profiles
 from dprec.gradients import Aggregate
 from dprec.lists.gram import DIAGONAL
+from dprec.predictions import Lists, Predict, scored_lists
 from dprec.protocols.base import Public
 from dprec.protocols.gram import SetServer
 from dprec.randomness import ReleaseDraws
 from dprec.ratings import POSITIVE
 from dprec.sums import RepresentedAggregation, TrustedAggregation
+from simulation import evaluation
 from simulation.configuration.loading import load
 from simulation.execution import load_ratings
 from tests.make import ON_THIS_MACHINE, POSITIVE_DATA
@@ -39,6 +41,26 @@ def test_a_population_by_tau_has_the_noise_bytes_and_loss_of_all_its_users() -> 
     assert sent[0] == sent[1]
     assert any(note.startswith("By tau: 60 simulated users") for note in represented["privacy"]["notes"])
     assert all("By tau" not in note for note in simulated["privacy"]["notes"])
+
+
+def test_every_round_is_ranked_once_by_the_rows_of_its_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Lists, Lists]] = []
+
+    def both_ways(predict: Predict, *arguments: Any, **named: Any) -> Lists:
+        by_rows = scored_lists(predict, *arguments, **named)
+        asked.append((by_rows, scored_lists(predict, *arguments, **named | {"predict_rows": None})))
+        assert named["predict_rows"] is not None
+        return by_rows
+
+    monkeypatch.setattr(evaluation, "scored_lists", both_ways)
+    result = run_of_sets("gram-secagg", overrides=["protocol.table.items=20"])
+    assert len(asked) == len(result.rounds) == 2
+    for by_rows, by_cells in asked:
+        assert by_rows.items.tolist() == by_cells.items.tolist()
+        assert by_rows.scores.tolist() == by_cells.scores.tolist()
+    first, last = (each["accuracy"] for each in result.rounds)
+    assert last == {name: result.summary["accuracy"][name] for name in first}
+    assert first["ndcg_at_10"] != last["ndcg_at_10"]
 
 
 def test_the_sums_of_who_represents_others_have_as_much_noise_per_user() -> None:

@@ -1,5 +1,6 @@
 """Protocols of sums in rounds, dp-als and best-secret-set: what their rounds compose to, charge and send."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -129,9 +130,15 @@ def test_damaged_reports_count_as_dropouts_of_whom_too_many_release_nothing(
         pytest.fail("a total was released")
 
     monkeypatch.setattr(SecureAggregation, "release", unmasked)
+    message = r"^too many devices dropped out in every round \(rounds: 2\): ([\d.]+)% of them or more, where "
+    allowed = r"protocol\.aggregation\.dropouts allows 10\.0%$"
     for faults in ({"dropout": 0.5}, {"corrupt": 0.5}):
-        with pytest.raises(RunError, match=r"too many devices dropped out in every round \(rounds: 2\)"):
+        with pytest.raises(RunError, match=message + allowed) as caught:
             secure(faults)
+        (share,) = re.findall(message, str(caught.value))
+        lost = float(share) * USERS / 100
+        assert 0.1 * USERS < lost < USERS
+        assert lost == pytest.approx(round(lost), abs=0.05 * USERS / 100)
 
 
 def test_a_failed_release_among_others_is_charged_and_noted(monkeypatch: pytest.MonkeyPatch) -> None:
