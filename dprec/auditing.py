@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from dprec.arrays import AnyArray, Bools, Floats, Ints
 
@@ -35,7 +35,7 @@ def log_odds(features: NDArray[np.floating], labels: Bools, ridge: float = 1.0) 
     penalty = np.append(np.full(design.shape[1] - 1, ridge), 1e-9)
     weights = np.zeros(design.shape[1])
     for _ in range(_NEWTON_STEPS):
-        chances = expit(design @ weights)
+        chances = scipy.special.expit(design @ weights)
         slope = design.T @ (labels - chances) - penalty * weights
         curvature = (design * (chances * (1 - chances))[:, None]).T @ design + np.diag(penalty)
         weights = weights + np.linalg.solve(curvature, slope)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from dprec.arrays import AnyArray, AnyInts, Bools, Floats, Ints
 from dprec.errors import SettingError
@@ -186,14 +186,14 @@ def _worse(counts: Floats, differences: Floats, squares: Floats) -> dict[str, fl
     scatter = np.sqrt(max(within, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         # Without scatter all are worse off, or nobody is.
-        chances = ndtr(np.nan_to_num(-gain * np.sqrt(counts) / scatter, nan=-np.inf))
+        chances = scipy.special.ndtr(np.nan_to_num(-gain * np.sqrt(counts) / scatter, nan=-np.inf))
         distance = np.nan_to_num(differences.sum() / error, nan=0.0)
     worse, expected = np.count_nonzero(differences < 0), chances.sum()
     spread = np.sqrt((chances * (1 - chances)).sum())
     more = (worse - 0.5 - expected) / spread if spread else np.inf * (worse - 0.5 - expected)
     return {
-        "gain_p": float(2 * ndtr(-abs(distance))),
+        "gain_p": float(2 * scipy.special.ndtr(-abs(distance))),
         "worse": worse / counts.size,
         "worse_by_chance": float(expected / counts.size),
-        "worse_p": float(ndtr(-more)),
+        "worse_p": float(scipy.special.ndtr(-more)),
     }

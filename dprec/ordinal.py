@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
+import scipy
 from pydantic import BeforeValidator, Field
-from scipy.special import ndtr, ndtri
 
 from dprec.arrays import Floats
 from dprec.components import as_tuple
@@ -47,7 +47,7 @@ def cut_points(histogram: Sequence[float] | Floats, variance: float) -> Floats:
     """
     shares = np.asarray(histogram, dtype=np.float64)
     below = np.cumsum(shares)[:-1] / shares.sum()
-    points: Floats = ndtri(below) * np.sqrt(1 + variance)
+    points: Floats = scipy.special.ndtri(below) * np.sqrt(1 + variance)
     return points
 
 
@@ -59,7 +59,7 @@ def level_probabilities(latent: Floats, cuts: Floats) -> tuple[Floats, Floats]:
     # Each difference is taken in the tail where both ends are small, or it would be lost in rounding.
     mirrored = low > 0
     upper, lower = np.where(mirrored, -low, high), np.where(mirrored, -high, low)
-    probabilities = ndtr(upper) - ndtr(lower)
+    probabilities = scipy.special.ndtr(upper) - scipy.special.ndtr(lower)
     slopes = INVERSE_SQRT_2_PI * (np.exp(-(low**2) / 2) - np.exp(-(high**2) / 2))
     return probabilities, slopes
 
@@ -69,5 +69,5 @@ def expected_rating(latent: Floats, variances: Floats, cuts: Floats, values: Flo
     spreads = np.sqrt(1 + variances)
     expected = np.full(latent.shape, values[0])
     for cut, gap in zip(cuts, np.diff(values), strict=True):
-        expected += gap * ndtr((latent - cut) / spreads)
+        expected += gap * scipy.special.ndtr((latent - cut) / spreads)
     return expected

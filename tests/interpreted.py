@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from dprec.kernels.compilation import Kernel
+
 
 def interpreted(name: str) -> ModuleType:
     """Return a second copy of a module of kernels, which is not compiled."""
@@ -17,11 +19,13 @@ def interpreted(name: str) -> ModuleType:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pytest.importorskip("numba").config, "DISABLE_JIT", True)
         spec.loader.exec_module(module)
+        for kernel in vars(module).values():
+            if isinstance(kernel, Kernel):
+                kernel.ready  # noqa: B018  # which chooses
     return module
 
 
 def twin(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return a kernel that is not compiled."""
-    source = getattr(kernel, "py_func", kernel)
-    found: Callable[..., Any] = getattr(interpreted(source.__module__), source.__name__)
+    found: Callable[..., Any] = getattr(interpreted(kernel.__module__), kernel.__name__)
     return found

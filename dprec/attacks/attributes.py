@@ -12,15 +12,16 @@ more than one of them counts for what chance adds to their mean. Where nothing i
 are guessed alike, and chance adds nothing.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from pydantic import BeforeValidator, Field
-from scipy.special import expit
 
 from dprec.arrays import AnyArray, Bools, Float32s, Floats, Ints
 from dprec.attacks.base import Attack, Attacked, Figure, Game
@@ -118,7 +119,7 @@ class Attributes(Attack):
                 yield name, table.column(name)
 
     def _guessed(
-        self, seen: Floats, attribute: "Attribute", random: np.random.Generator
+        self, seen: Floats, attribute: Attribute, random: np.random.Generator
     ) -> tuple[float, float]:
         """Return the mean area under the folds' curves, and the share of right guesses."""
         features, labels = seen[attribute.known], attribute.labels[attribute.known]
@@ -206,7 +207,7 @@ def learned(features: Floats, labels: Bools) -> Floats:
     for ridge in (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1):
         penalty = np.append(np.full(features.shape[1], ridge), 1e-9)
         for _ in range(_STEPS):
-            chances = expit(design @ weights)
+            chances = scipy.special.expit(design @ weights)
             spreads = chances * (1 - chances)
             curvature = (design * spreads[:, None]).T @ design + np.diag(penalty)
             step = np.linalg.solve(curvature, design.T @ (labels - chances) - penalty * weights)
@@ -222,7 +223,10 @@ def learned(features: Floats, labels: Bools) -> Floats:
 
 
 def _components(
-    seen: Seen | None, vectors: sp.csr_array | Floats | None, rows: Ints, random: np.random.Generator
+    seen: Seen | None,
+    vectors: scipy.sparse.csr_array | Floats | None,
+    rows: Ints,
+    random: np.random.Generator,
 ) -> Floats:
     """Return what was seen of some users in numbers, shape (users, numbers); none if nothing was."""
     parts = [np.zeros((rows.size, 0))]
@@ -239,7 +243,7 @@ def _components(
     return np.hstack(parts)
 
 
-def principal(seen: sp.csr_array | Floats | Float32s, random: np.random.Generator) -> Floats:
+def principal(seen: scipy.sparse.csr_array | Floats | Float32s, random: np.random.Generator) -> Floats:
     """Return the first principal components of what was seen, shape (users, components).
 
     Their squares add up to 1 in the mean. Columns are divided by the root of their deviation, which is

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.special import logsumexp, softmax
+import scipy
 
 from dprec.arrays import AnyInts, Floats, Ints, blocks, offsets, rows_of
 from dprec.ratings import Ratings
@@ -50,7 +50,7 @@ class Tilts:
         slopes, curvatures = (each.ravel() for each in np.meshgrid(_SLOPES, _CURVATURES))
         exponents = np.outer(slopes, scores) + np.outer(curvatures, scores**2 - 1)
         usual = -((slopes / _FIRST_SPREADS[0]) ** 2 + (curvatures / _FIRST_SPREADS[1]) ** 2) / 2
-        return cls(np.exp(exponents), usual - logsumexp(usual))
+        return cls(np.exp(exponents), usual - scipy.special.logsumexp(usual))
 
     def evidence(self, shares: Floats, likelihoods: Floats) -> Floats:
         """Return the log probability of what is said of each rating in each way, shape (ratings, ways).
@@ -64,7 +64,7 @@ class Tilts:
         """Return the ways with the weights that fit everything said of each who rates, shape (some, ways)."""
         log_weights = self.log_weights
         for _ in range(_STEPS):
-            weights = softmax(evidence + log_weights, axis=1).mean(axis=0)
+            weights = scipy.special.softmax(evidence + log_weights, axis=1).mean(axis=0)
             log_weights = np.log(np.maximum(weights, 1e-300))
         return type(self)(self.factors, log_weights)
 
@@ -73,7 +73,7 @@ class Tilts:
 
         ``shares``, shape (ratings, levels): before the way is known; ``evidence``, shape (ratings, ways).
         """
-        weights = softmax(evidence + self.log_weights, axis=1)
+        weights = scipy.special.softmax(evidence + self.log_weights, axis=1)
         tilted = shares * ((weights / (shares @ self.factors.T)) @ self.factors)
         return tilted / tilted.sum(axis=1, keepdims=True)
 

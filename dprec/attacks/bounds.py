@@ -42,8 +42,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import expit, rel_entr
 
 from dprec.accounting import PrivacyAccountant
 from dprec.arrays import AnyArray, Bools, Floats
@@ -71,7 +71,7 @@ def mean_above(share: float, decisions: float, failure: float = FAILURE) -> floa
 
 
 def _divergence(share: float, mean: float) -> float:
-    return float(rel_entr(share, mean) + rel_entr(1 - share, 1 - mean))
+    return float(scipy.special.rel_entr(share, mean) + scipy.special.rel_entr(1 - share, 1 - mean))
 
 
 def _bisected(low: float, likely: Callable[[float], bool]) -> float:
@@ -137,7 +137,7 @@ class Roc:
     @classmethod
     def allowed(cls, epsilon: float, delta: float = 0.0) -> Self:
         """Return the curve that nothing exceeds which is told of one of two inputs."""
-        lies = (1 - delta) * float(expit(-epsilon))
+        lies = (1 - delta) * float(scipy.special.expit(-epsilon))
         corners = np.array([0.0, 0.0, lies, 1 - delta, 1.0])
         return cls(corners, 1 - corners[::-1])
 

@@ -5,11 +5,13 @@ An attacker that knows k ratings of a person looks for the report they fit best 
 share of users whom k items single out is their unicity (de Montjoye et al. [demontjoye2013]).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from pydantic import BeforeValidator, Field
 
 from dprec.arrays import Ints, Uint8s, blocks, places_of, rows_of
@@ -81,11 +83,11 @@ class Known:
             ratings.levels[kept].reshape(shape),
         )
 
-    def at(self, level: int | None, n_items: int) -> sp.csr_array:
+    def at(self, level: int | None, n_items: int) -> scipy.sparse.csr_array:
         """Return what is known at a level, or at any, as ones; shape (people, items)."""
         rows, places = np.nonzero(np.ones_like(self.levels) if level is None else self.levels == level)
         shape = self.people.size, n_items
-        return sp.csr_array((np.ones(rows.size), (rows, self.items[rows, places])), shape=shape)
+        return scipy.sparse.csr_array((np.ones(rows.size), (rows, self.items[rows, places])), shape=shape)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +152,10 @@ def _found(seen: Seen, known: list[Known]) -> list[float | None]:
     A report fits as well as its cells of the known ratings are likelier at their levels than expected.
     """
     n_items, levels = seen.background.shares.shape
-    whole = [sp.vstack([each.at(level, n_items) for each in known]).tocsr() for level in range(1, levels + 1)]
+    whole = [
+        scipy.sparse.vstack([each.at(level, n_items) for each in known]).tocsr()
+        for level in range(1, levels + 1)
+    ]
     people = np.concatenate([each.people for each in known])
     best, ties, own = np.full(people.size, -np.inf), np.zeros(people.size), np.full(people.size, -np.inf)
     for weighed in seen.weighed():
@@ -174,7 +179,9 @@ def _unique(shown: Answers, known: Known, n_items: int) -> float:
     """Return the share of people whose known items are all in their own set, as it is shown, and no other."""
     n_users, number = shown.silent.size, known.items.shape[1]
     users = rows_of(np.diff(shown.indptr))
-    by_item = sp.coo_array((np.ones(users.size), (shown.items, users)), shape=(n_items, n_users)).tocsr()
+    by_item = scipy.sparse.coo_array(
+        (np.ones(users.size), (shown.items, users)), shape=(n_items, n_users)
+    ).tocsr()
     by_item.data[:] = 1.0
     wanted, single = known.at(None, n_items), 0
     for people in blocks(np.full(known.people.size, n_users), 1 << 22):

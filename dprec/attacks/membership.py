@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from scipy.special import expit, logit, softmax
+import scipy
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints, blocks, rows_of
 from dprec.attacks.background import Background
@@ -64,12 +64,12 @@ class Popularity:
         """Count raters, and fit how their numbers of ratings differ by expectation maximisation."""
         raters = np.bincount(ratings.items, minlength=ratings.n_items)
         others = np.stack([raters, np.maximum(raters - 1, 0)]) + 0.5
-        log_odds = logit(others / (ratings.n_users + 1))
+        log_odds = scipy.special.logit(others / (ratings.n_users + 1))
         most = np.array([np.logaddexp(0, log_odds[0] + shift).sum() for shift in _SHIFTS])
         counts, users = np.unique(ratings.counts, return_counts=True)
         fits, log_weights = np.outer(counts, _SHIFTS) - most, np.full(_SHIFTS.size, -math.log(_SHIFTS.size))
         for _ in range(_STEPS):
-            weights = users @ softmax(fits + log_weights, axis=1) / users.sum()
+            weights = users @ scipy.special.softmax(fits + log_weights, axis=1) / users.sum()
             log_weights = np.log(np.maximum(weights, 1e-300))
         return cls(log_odds, log_weights)
 
@@ -80,16 +80,18 @@ class Popularity:
         of what is said of each cell.
         """
         further = np.expm1(ratios)
-        fits = np.stack([np.log1p(expit(log_odds + each) * further).sum(axis=1) for each in _SHIFTS])
+        fits = np.stack(
+            [np.log1p(scipy.special.expit(log_odds + each) * further).sum(axis=1) for each in _SHIFTS]
+        )
         fits += self.log_weights[:, None]
         fits -= fits.max(axis=0)
         rated, whole = np.zeros_like(log_odds), np.zeros_like(log_odds)
         for shift, fit in zip(_SHIFTS, np.exp(fits), strict=True):
-            chance = expit(log_odds + shift)
+            chance = scipy.special.expit(log_odds + shift)
             weight = fit[:, None] / (1 + chance * further)
             rated += weight * chance
             whole += weight
-        return logit(np.clip(rated / whole, 1e-15, 1 - 1e-15))
+        return scipy.special.logit(np.clip(rated / whole, 1e-15, 1 - 1e-15))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from functools import singledispatch
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from dprec.arrays import Bools, Floats, Ints, find
 from dprec.attacks.background import Background, parts_by_user
@@ -95,7 +95,7 @@ def _of_sides(reports: ResidualReports, observed: Observations, truth: Ratings) 
     spread = float(np.std(truth.user_means() - means)) + 1e-9
     kept, present = places_among(observed, truth)
     answered = reports.cells[present[reports.cells]]
-    above = ndtr((values - means[users[answered], None]) / spread)
+    above = scipy.special.ndtr((values - means[users[answered], None]) / spread)
     chosen = present[reports.cells]
     lies = reports.lies[chosen][:, None]
     yes = lies + (1 - 2 * lies) * above

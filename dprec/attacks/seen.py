@@ -12,7 +12,7 @@ from functools import singledispatch
 from typing import Self
 
 import numpy as np
-from scipy.special import expit, logit
+import scipy
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints, blocks, offsets, rows_of
 from dprec.attacks.transcript import Transcript
@@ -205,7 +205,8 @@ class Seen:
         its mean given what is seen of the user.
         """
         levels, n_items = self.background.shares.shape[1], self.background.popularity.size
-        odds, shares = logit(self.background.popularity), _logs(self.background.shares.T)[:, None, :]
+        odds = scipy.special.logit(self.background.popularity)
+        shares = _logs(self.background.shares.T)[:, None, :]
         for users in blocks(np.full(self.n_users, n_items * (1 + levels)), _CELLS_AT_ONCE):
             logs = self.log_likelihoods(users)
             given = np.logaddexp.reduce(logs[1:] + shares, axis=0)
@@ -214,11 +215,13 @@ class Seen:
             logs, given, most = (np.where(np.isneginf(most), 0.0, each) for each in (logs, given, most))
             if_not, if_rated = np.exp(logs[0] - most), np.exp(given - most)
             further = if_rated - if_not
-            fits = [np.log(if_not + expit(odds + shift) * further).sum(axis=1) for shift in _SHIFTS]
+            fits = [
+                np.log(if_not + scipy.special.expit(odds + shift) * further).sum(axis=1) for shift in _SHIFTS
+            ]
             fitted = np.stack(fits) - (_SHIFTS[:, None] / _SPREAD) ** 2 / 2
             weights = np.exp(fitted - fitted.max(axis=0))
             shifts = _SHIFTS @ weights / weights.sum(axis=0)
-            before = expit(odds + shifts[:, None])
+            before = scipy.special.expit(odds + shifts[:, None])
             expected = if_not + before * further
             yield Weighed(users, logs - most - np.log(expected), before * if_rated / expected)
 

@@ -26,13 +26,14 @@ other users move it.
     sums        the inner product of a user's contribution and what a sum exceeds its expectation by.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator, cg
+import scipy
 
 from dprec.arrays import Bools, Floats, Ints
 from dprec.attacks.base import Attack, Attacked, Figure, Game
@@ -105,7 +106,7 @@ class Targets:
             found.append(sets.multiply(sets @ weights).sum(axis=1) - sets @ np.diag(weights))
         return np.array(found).reshape(-1, self.users.size)
 
-    def _likely(self, moves: sp.csr_array, numbers: Floats, variances: Floats) -> Floats:
+    def _likely(self, moves: scipy.sparse.csr_array, numbers: Floats, variances: Floats) -> Floats:
         """Return the best linear guess at who is present, as 1, and who is not, as -1; shape (users,).
 
         Numbers are the sum of noise and of the users' moves, each with its sign. Who is no target counts as
@@ -113,9 +114,11 @@ class Targets:
 
         ``moves``, shape (users, numbers); ``variances``: of the noise on each number.
         """
+        from scipy.sparse.linalg import LinearOperator, cg
+
         others = moves.power(2).sum(axis=0) * (1 / self.share - 1)
-        scaled = sp.csr_array(moves @ sp.diags_array(1 / (variances + others)))
-        back, users = sp.csr_array(moves.T), self.users.size
+        scaled = scipy.sparse.csr_array(moves @ scipy.sparse.diags_array(1 / (variances + others)))
+        back, users = scipy.sparse.csr_array(moves.T), self.users.size
         system = LinearOperator(
             (users, users), lambda given: given + scaled @ (back @ given), dtype=np.float64
         )
@@ -142,7 +145,7 @@ class Targets:
         for run, numbers_of_run in enumerate(standard):
             # What standardised numbers of items say, given what correlates with ratings of each kind.
             data = others[run // 2][self._kinds]
-            moves = sp.csr_array((data, own.items, own.indptr), shape=shape)
+            moves = scipy.sparse.csr_array((data, own.items, own.indptr), shape=shape)
             rest = np.maximum(1 - moves.power(2).sum(axis=0) / self.share, _LEAST_REST)
             said.append(self._likely(moves, numbers_of_run, rest))
         return np.array(said)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from dprec.arrays import Bools, Floats, Ints, blocks
 from dprec.attacks.base import Attack, Attacked, Figure, Game
@@ -88,7 +88,7 @@ def best_with(apart: Floats) -> Roc:
     reach = float(distances.max() * (distances.max() / 2 + _FARTHEST))
     thresholds = reach * np.linspace(1, -1, _THRESHOLDS)
     true, false = (
-        np.array([ndtr(side * distances / 2 - each / distances).mean() for each in thresholds])
+        np.array([scipy.special.ndtr(side * distances / 2 - each / distances).mean() for each in thresholds])
         for side in (1, -1)
     )
     return Roc(*(np.concatenate([[0.0], each, [1.0]]) for each in (false, true)))

@@ -8,12 +8,14 @@ the code that devices run. What it is not told is the profile, so it computes wh
 sent (Yuan et al. [yuan2023]).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.completion import Profiles
@@ -59,7 +61,7 @@ class Upload:
     shows_items: bool = False
     """Whether a device answers about the items that its user rated, and about no others."""
 
-    def to_matrix(self) -> sp.csr_array:
+    def to_matrix(self) -> scipy.sparse.csr_array:
         """Return all answers, those of a user about one number added up; shape (users, numbers)."""
         parts = list(self.read())
         users, numbers, answers = (
@@ -67,10 +69,10 @@ class Upload:
             for name, dtype in (("users", np.int64), ("numbers", np.int64), ("answers", np.float64))
         )
         shape = self.n_users, self.n_numbers
-        return sp.coo_array((answers, (users, numbers)), shape=shape).tocsr()
+        return scipy.sparse.coo_array((answers, (users, numbers)), shape=shape).tocsr()
 
 
-def added_up(uploads: Sequence[Upload]) -> sp.csr_array | None:
+def added_up(uploads: Sequence[Upload]) -> scipy.sparse.csr_array | None:
     """Return the answers of several rounds about the same numbers; None without any."""
     if not uploads:
         return None
@@ -135,7 +137,7 @@ class ReleasedSum:
     """Shape (entries,)."""
     deviation: float
     """Standard deviation of the noise in every entry."""
-    added: Callable[[Profiles], sp.csr_array] | None = None
+    added: Callable[[Profiles], scipy.sparse.csr_array] | None = None
     """From profiles to what their devices add, as anybody can compute it from what devices were sent;
     shape (users, entries).
     """
@@ -163,7 +165,7 @@ class Transcript:
     """
     uploads: tuple[Upload, ...] = ()
     """What users whom the server can tell apart sent in each round about numbers that follow from a model."""
-    vectors: sp.csr_array | Floats | None = None
+    vectors: scipy.sparse.csr_array | Floats | None = None
     """What each user sent, as numbers by which users can be told apart; shape (users, features)."""
     sums: tuple[ReleasedSum, ...] = ()
     """What the server has of all users together."""
@@ -175,7 +177,7 @@ class Transcript:
     """What each user was sent as a list; negative after the end of a short one; shape (users, length)."""
 
     @classmethod
-    def of_all(cls, parts: "Sequence[Transcript]") -> "Transcript":
+    def of_all(cls, parts: Sequence[Transcript]) -> Transcript:
         """Return what is said in several runs, of which there is one at least; lists are the last ones."""
         last = parts[-1]
         return replace(

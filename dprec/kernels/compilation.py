@@ -14,7 +14,8 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -36,37 +37,80 @@ Table = Annotated[ArrayT, _TWO_DIMENSIONS]
 """An array of two dimensions, its rows contiguous."""
 
 
-def compiled(kernel: FunctionT) -> FunctionT:
-    """Compile a function for the types of its annotations, or let it run as it is where Numba is absent.
+class Kernel:
+    """A loop that is compiled, or loaded from disk, when it is first called: by Python or by another loop.
 
     The machine code is kept on disk for later processes, where a directory for it can be written to.
     """
-    try:
-        import numba
-    except ImportError:
-        return _interpreted(kernel)
-    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-        return _interpreted(kernel)
-    hints = get_type_hints(kernel, include_extras=True)
-    hints.pop("return")
-    signature = tuple(_numba_type(hint) for hint in hints.values())
-    compile_it = functools.partial(numba.njit, signature, nogil=True, error_model="numpy")
-    try:
-        return cast("FunctionT", compile_it(cache=True)(kernel))
-    except RuntimeError as error:
-        if "no locator available" not in str(error):
-            raise
-        return cast("FunctionT", compile_it()(kernel))
+
+    def __init__(self, loop: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, loop)
+        self._loop = loop
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it."""
+        return self.ready(*arguments)
+
+    @functools.cached_property
+    def ready(self) -> Any:
+        """The compiled loop, or the function as it is where Numba is absent."""
+        try:
+            import numba
+        except ImportError:
+            return _interpreted(self._loop)
+        if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+            return _interpreted(self._loop)
+        hints = get_type_hints(self._loop, include_extras=True)
+        hints.pop("return")
+        signature = tuple(_numba_type(hint) for hint in hints.values())
+        compile_it = functools.partial(numba.njit, signature, nogil=True, error_model="numpy")
+        try:
+            return compile_it(cache=True)(self._loop)
+        except RuntimeError as error:
+            if "no locator available" not in str(error):
+                raise
+            return compile_it()(self._loop)
+
+    @property
+    def _numba_type_(self) -> Type:
+        """What Numba takes it for where another loop calls it."""
+        return cast("Type", self.ready._numba_type_)
+
+
+def compiled(kernel: FunctionT) -> FunctionT:
+    """Compile a function for the types of its annotations when it is first called."""
+    return cast("FunctionT", Kernel(kernel))
 
 
 def prepare(progress: Progress = silent) -> None:
     """Compile all kernels, or load them from disk: at once, so that no worker does it beside another."""
     package = importlib.import_module(__package__)
-    names = [module.name for module in pkgutil.iter_modules(package.__path__)]
-    progress("compiling", 0, len(names))
-    for done, name in enumerate(names, 1):
-        importlib.import_module(f"{__package__}.{name}")
-        progress("compiling", done, len(names))
+    names = [f"{__package__}.{module.name}" for module in pkgutil.iter_modules(package.__path__)]
+    found = [(name, each) for name in names for each in vars(importlib.import_module(name)).values()]
+    kernels = [each for name, each in found if isinstance(each, Kernel) and each.__module__ == name]
+    for done, kernel in enumerate(kernels):
+        with compiling_told(progress, done, len(kernels)):
+            kernel.ready  # noqa: B018
+
+
+@contextmanager
+def compiling_told(progress: Progress, done: int = 0, total: int = 0) -> Iterator[None]:
+    """Say so while a kernel is compiled, which takes seconds; to load one from disk takes no time."""
+    try:
+        from numba.core import event
+    except ImportError:
+        yield
+        return
+
+    class Told(event.Listener):
+        def on_start(self, event: object) -> None:
+            progress("compiling", done, total)
+
+        def on_end(self, event: object) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Told()):
+        yield
 
 
 def _interpreted(kernel: FunctionT) -> FunctionT:

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from scipy.linalg.lapack import dposv, dtrtrs
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints, places_of, rows_of
 from dprec.completion import SymbolTables
@@ -249,6 +248,8 @@ class Posterior:
 
     def at(self, across: Floats) -> tuple[Floats, Floats]:
         """Return how far other latent ratings are moved, and how much of their variance is explained."""
+        from scipy.linalg.lapack import dtrtrs
+
         moved = (across @ self.pull[:, :, None])[:, :, 0]
         scaled = across * self.root[:, None, :]
         # Each row b becomes the x of R^T x = b, for the factors R of `_factor_and_solve`.
@@ -263,6 +264,8 @@ def _factor_and_solve(systems: Floats, sides: Floats) -> None:
     ``systems``, shape (batch, n, n), of which nothing below the diagonal is kept; ``sides``, shape
     (batch, n), all contiguous. Raises `numpy.linalg.LinAlgError` when one is not positive definite.
     """
+    from scipy.linalg.lapack import dposv
+
     for system, side in zip(systems, sides, strict=True):
         # LAPACK writes in place, as each is contiguous; a transposed lower triangle is an upper one.
         if dposv(system.T, side, lower=True, overwrite_a=True, overwrite_b=True)[2]:

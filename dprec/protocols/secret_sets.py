@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from pydantic import BeforeValidator, Field
 
 from dprec.accounting import Adjacency, PrivacyBudget
@@ -291,7 +291,9 @@ class ProfileDevice(SummedDevice):
 def _row_sums(values: Floats, indptr: Ints) -> Floats:
     """Return the sum over each user's ratings, one after another, so that it depends on no other user."""
     ones, ratings = np.ones(len(values)), np.arange(len(values))
-    sums: Floats = sp.csr_array((ones, ratings, indptr), shape=(indptr.size - 1, len(values))) @ values
+    sums: Floats = (
+        scipy.sparse.csr_array((ones, ratings, indptr), shape=(indptr.size - 1, len(values))) @ values
+    )
     return sums
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from dprec.accounting import Guarantee, MatchedBudget, PrivacyBudget
 from dprec.arrays import AnyInts, Floats, Ints, rows_of
@@ -197,7 +197,7 @@ class XMapProtocol(CollectionProtocol):
     def received_items(self, observed: Observations) -> RatedItems:
         """Return the items of both domains as the received ratings show them."""
         cells = observed.users, observed.items
-        matrix = sp.coo_array((observed.values, cells), shape=observed.shape).tocsr()
+        matrix = scipy.sparse.coo_array((observed.values, cells), shape=observed.shape).tocsr()
         return RatedItems.of(matrix, self.graph.similarity, self.recommendation.prior_ratings)
 
     def compared(
@@ -212,7 +212,7 @@ class XMapProtocol(CollectionProtocol):
             return None
         progress(_STAGE, 0, 1)
         graph, values = _x_sim(items, domains.target_start, domains.target_stop, self.graph)
-        similar = sp.csr_array(
+        similar = scipy.sparse.csr_array(
             (values.data, values.indices - domains.target_start, values.indptr),
             shape=(domains.n_items, domains.n_targets),
         )
@@ -251,11 +251,11 @@ class XMapProtocol(CollectionProtocol):
         own = (observed.items >= start) & (observed.items < stop)
         users, targets, values = observed.users[own], observed.items[own] - start, observed.values[own]
         shape, similarity = (domains.n_users, domains.n_targets), self.graph.similarity
-        received = sp.coo_array((values, (users, targets)), shape=shape).tocsr()
+        received = scipy.sparse.coo_array((values, (users, targets)), shape=shape).tocsr()
         items = RatedItems.of(received, similarity, self.recommendation.prior_ratings)
         made_for = rows_of(np.diff(egos.indptr))
         made = egos.values if self.replacement.deviations else egos.values - items.means[egos.targets]
-        profiles = sp.coo_array(
+        profiles = scipy.sparse.coo_array(
             (
                 np.concatenate([values - items.means[targets], made]),
                 (np.concatenate([users, made_for]), np.concatenate([targets, egos.targets])),
@@ -280,7 +280,7 @@ def two_domains(train: Ratings) -> CrossDomainRatings:
 @lru_cache(maxsize=1)
 def _x_sim(
     items: RatedItems, target_start: int, target_stop: int, options: GraphOptions
-) -> tuple[LayeredGraph, sp.csr_array]:
+) -> tuple[LayeredGraph, scipy.sparse.csr_array]:
     """Return the graph and X-Sim; kept, as they are the same in all runs on ratings as they are."""
     places = np.arange(items.n_items)
     in_target = (places >= target_start) & (places < target_stop)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Self
 
 import numpy as np
-from scipy.special import gammaln
+import scipy
 
 from dprec.arrays import Bools, Floats, Ints
 from dprec.errors import SettingError
@@ -82,7 +82,11 @@ def _at_least(others: int, marked: int, degree: int) -> Floats:
     """Return the probabilities that 0, 1, ... degree + 1 or more of some drawn others are marked ones."""
 
     def choose(items: int, taken: Ints) -> Floats:
-        ways: Floats = gammaln(items + 1) - gammaln(taken + 1) - gammaln(items - taken + 1)
+        ways: Floats = (
+            scipy.special.gammaln(items + 1)
+            - scipy.special.gammaln(taken + 1)
+            - scipy.special.gammaln(items - taken + 1)
+        )
         return ways
 
     drawn = np.arange(degree + 1)

@@ -43,6 +43,7 @@ from simulation.analysis.vocabulary import (
 from simulation.storage.column import Column, Line
 from simulation.storage.columns import ACROSS, FIGURES, figure, figures_of
 from simulation.storage.files import Row
+from strategies.participation import RoundRecord
 
 Held = TypeVar("Held")
 
@@ -343,6 +344,33 @@ def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
         title = ", ".join(distinguishing_words(evaluation, list(groups))) or None
         tables.append(SmallTable(title, "protocol", columns, tuple(results), brief))
     return tables
+
+
+OBSERVED = {"norm": "before clipping", "clip": "", "loss": "of the model"}
+"""What a simulation may observe of a round, by name, and what is said of it."""
+
+
+def round_columns(rounds: Sequence[RoundRecord], metrics: Sequence[Metric]) -> list[Column[RoundRecord]]:
+    """Return the columns of rounds: who was asked and answered, and what is known of any of them."""
+
+    def known(title: str, unit: str, key: str, written: Any, part: Callable[[RoundRecord], Any]) -> None:
+        def value(record: RoundRecord) -> float | None:
+            figure: float | None = (part(record) or {}).get(key)
+            return figure
+
+        if any(value(record) is not None for record in rounds):
+            columns.append(figure_column(title, unit, value, written))
+
+    columns: list[Column[RoundRecord]] = [
+        figure_column(title, "", attrgetter(name), 0)
+        for title, name in (("round", "round"), ("asked", "asked"), ("answered", "replies"))
+    ]
+    for metric in metrics:
+        known(metric.label, "", metric.column, metric.digits, attrgetter("accuracy"))
+    known("ε so far", "per user, largest", "epsilon", loss, vars)
+    for name, unit in OBSERVED.items():
+        known(name, unit, name, loss, attrgetter("observed"))
+    return columns
 
 
 def run_lines(summary: Mapping[str, Any]) -> str:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from dprec.errors import InputError
 from simulation.analysis.gains import Gain, gain, to_beat
@@ -165,7 +165,7 @@ def project(bytes_per_user: NDArray[np.float64], population: float) -> Projectio
     total = population * float(bytes_per_user.mean())
     if users < 2:
         return Projection(population, total, None, None)
-    quantile = float(stdtrit(users - 1, (1 + _CONFIDENCE) / 2))
+    quantile = float(scipy.special.stdtrit(users - 1, (1 + _CONFIDENCE) / 2))
     spread = float(bytes_per_user.std(ddof=1)) * math.sqrt(population**2 / users + population)
     return Projection(population, total, max(0.0, total - quantile * spread), total + quantile * spread)
 

@@ -58,10 +58,14 @@ _USERS_AT_ONCE = 50_000
 class SimulationOptions(components.Options):
     """How the population is simulated; of these settings, only the faults and the seed change a result."""
 
-    backend: Literal["ray", "local"] = components.option(
-        "Flower on Ray, or everything in one process.", "ray"
+    backend: Literal["auto", "ray", "local"] = components.option(
+        "Flower on Ray, or everything in one process; auto is Ray for many users, on a cluster, and where "
+        "more than one worker is asked for.",
+        "auto",
     )
-    workers: int = components.option("Tasks of Ray that run the devices at a time.", 2, ge=1, le=1024)
+    workers: Annotated[int, Field(ge=1, le=1024)] | None = components.option(
+        "Tasks of Ray that run the devices at a time; by default, two.", None
+    )
     users_per_node: Annotated[int, Field(ge=1)] | Literal["auto", "all"] = components.option(
         "Users that one Flower node hosts.", "auto"
     )
@@ -78,12 +82,17 @@ class SimulationOptions(components.Options):
         "What devices and server draw from: the run's seed, or entropy of the operating system.", "run"
     )
 
+    @property
+    def tasks(self) -> int:
+        """Tasks of Ray at a time."""
+        return self.workers or 2
+
     def partition_size(self, n_users: int) -> int:
         """Return the number of users per node for a population."""
         if self.users_per_node == "all":
             return max(1, n_users)
         if self.users_per_node == "auto":
-            return max(1, min(_USERS_AT_ONCE, math.ceil(n_users / (4 * self.workers))))
+            return max(1, min(_USERS_AT_ONCE, math.ceil(n_users / (4 * self.tasks))))
         return self.users_per_node
 
 

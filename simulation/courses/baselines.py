@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from dprec.completion import Averages, one_mean_per_user
 from dprec.protocols.baselines import GlobalMeanProtocol
@@ -38,7 +38,7 @@ class GlobalMeanCourse(CollectionCourse[GlobalMeanProtocol]):
         if task.attacked:
             # Of users, none of which is of an item.
             cells = observed.users, np.zeros(observed.users.size, dtype=np.int64)
-            vectors = sp.coo_array((observed.values, cells), shape=(task.n_users, 1)).tocsr()
+            vectors = scipy.sparse.coo_array((observed.values, cells), shape=(task.n_users, 1)).tocsr()
             transcript = transcript_of(task, trusted=charged["guarantee"].trusts_server, vectors=vectors)
         return Outcome(
             predict=everybody.predict,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from dprec.arrays import AnyInts, Floats, offsets
 from dprec.attacks import Transcript
@@ -42,28 +42,30 @@ def said_alone(
     received: Sequence[Received],
     aggregation: Aggregation,
     asked: Sequence[tuple[Layout, float]],
-) -> sp.csr_array | None:
+) -> scipy.sparse.csr_array | None:
     """Return what each report says by itself, where it is protected by itself; the rounds side by side."""
     rounds = []
     for one, (layout, multiplier) in zip(received, asked, strict=True):
         size = int(np.prod(aggregation.sum_shape(layout)))
-        whole = sp.csr_array((n_users, size))
+        whole = scipy.sparse.csr_array((n_users, size))
         for users, reports in one.parts:
             told = aggregation.told(reports, layout, multiplier)
             if told is None:
                 return None
             places, numbers = told
-            picks = sp.csr_array(
+            picks = scipy.sparse.csr_array(
                 (np.ones(places.size), (users[places], np.arange(places.size))), shape=(n_users, places.size)
             )
-            whole = whole + picks @ sp.csr_array(np.pad(numbers, ((0, 0), (0, size - numbers.shape[1]))))
+            whole = whole + picks @ scipy.sparse.csr_array(
+                np.pad(numbers, ((0, 0), (0, size - numbers.shape[1])))
+            )
         rounds.append(whole)
-    return sp.csr_array(sp.hstack(rounds)) if rounds else None
+    return scipy.sparse.csr_array(scipy.sparse.hstack(rounds)) if rounds else None
 
 
 def parts_of(
     device: SummedDevice, layout: Layout, round_index: int, seed: int, profiles: Profiles
-) -> sp.csr_array:
+) -> scipy.sparse.csr_array:
     """Return what devices add to a sum, in contributions of a norm of 1, shape (users, entries).
 
     Where a device chooses among its user's ratings at random, others are chosen here.
@@ -73,4 +75,6 @@ def parts_of(
     width, counts = layout.width, np.diff(vectors.indptr)
     entries = (vectors.rows.astype(np.int64)[:, None] * width + np.arange(width)).ravel()
     shape = profiles.n_users, layout.n_rows * width
-    return sp.csr_array((vectors.numbers.ravel() * UNIT, entries, offsets(counts * width)), shape=shape)
+    return scipy.sparse.csr_array(
+        (vectors.numbers.ravel() * UNIT, entries, offsets(counts * width)), shape=shape
+    )

@@ -79,7 +79,12 @@ class Document(BaseModel):
     """A JSON object, or part of one, with known keys and types."""
 
     model_config = ConfigDict(
-        frozen=True, strict=True, extra="forbid", allow_inf_nan=False, populate_by_name=True
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        populate_by_name=True,
+        defer_build=True,  # until the first document of the class
     )
 
 

@@ -7,12 +7,26 @@ import pytest
 
 HEAVY = ["flwr", "ray", "scipy", "pydantic", "matplotlib", "numpy", "pandas"]
 
-HELP = """
+PARTS_OF_SCIPY = ["scipy.special", "scipy.linalg", "scipy.sparse", "scipy.fft", "scipy.stats"]
+
+
+def command(*words: str) -> str:
+    """Return a program that is a command of dprec."""
+    return f"""
 from simulation.console.command_line import main
 try:
-    main(["--help"])
-except SystemExit:
-    pass
+    main({list(words)!r})
+except SystemExit as ended:
+    assert ended.code == 0
+"""
+
+
+HELP = command("--help")
+
+RUN = """
+from simulation import run
+data = {"kind": "synthetic", "users": 40, "items": 30, "ratings": 400}
+run("nothing-sent", dataset=data, split={"kind": "k-fold"})
 """
 
 
@@ -26,6 +40,25 @@ def imported_by(program: str) -> set[str]:
 @pytest.mark.parametrize("program", ["import simulation", HELP], ids=["import simulation", "dprec --help"])
 def test_starting_imports_nothing_heavy(program: str) -> None:
     assert imported_by(program).isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize(
+    ("words", "spared"),
+    [
+        (["list"], {*HEAVY, "yaml", "simulation.analysis"} - {"pydantic"}),
+        (["list", "presets"], {*HEAVY, "simulation.analysis"} - {"pydantic", "numpy"}),
+        (["list", "protocols"], {*PARTS_OF_SCIPY, "flwr", "ray", "matplotlib", "numba", "polars"}),
+        (["schema"], {*PARTS_OF_SCIPY, "flwr", "ray", "matplotlib", "numba", "polars"}),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, list) else "",
+)
+def test_a_listing_imports_what_it_lists(words: list[str], spared: set[str]) -> None:
+    assert imported_by(command(*words)).isdisjoint(spared)
+
+
+@pytest.mark.thorough
+def test_a_small_run_imports_neither_ray_nor_what_draws() -> None:
+    assert imported_by(RUN).isdisjoint({"ray", "matplotlib", "scipy.special", "scipy.stats", "scipy.fft"})
 
 
 @pytest.mark.thorough

@@ -31,7 +31,7 @@ def test_a_data_frame_runs_as_the_same_ratings_do_in_a_file(tmp_path: Path) -> N
     np.testing.assert_array_equal(held.predictions["prediction"], read.predictions["prediction"])
     assert held.summary["dataset"]["kind"] == "in-memory"
     assert held.config.simulation.backend == "local"
-    assert held.config.simulation.workers == 2
+    assert held.config.simulation.workers is None
     assert "Scale: one of 1, 2, 3, 4, 5" in notes(held.summary)
     assert "To test on: 80 of 400 ratings (split: holdout test_fraction 0.2)" in notes(held.summary)
 

@@ -1,4 +1,6 @@
 import builtins
+import importlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 
 from dprec.arrays import Ints
 from dprec.kernels import compilation
-from dprec.kernels.compilation import Written, compiled, prepare
+from dprec.kernels.compilation import Kernel, Written, compiled, prepare
 
 
 def mixed(words: Written[Ints], key: np.uint64) -> np.uint64:
@@ -32,7 +34,7 @@ def test_without_numba_the_function_itself_runs_and_gives_the_same(monkeypatch: 
     with monkeypatch.context() as patch:
         patch.setattr(builtins, "__import__", without_numba)
         slow = compiled(mixed)
-    assert slow.__wrapped__ is mixed  # type: ignore[attr-defined]
+        assert slow.ready.__wrapped__ is mixed  # type: ignore[attr-defined]
     for kernel in (slow, fast):
         words = np.zeros(4, dtype=np.int64)
         results.append((int(kernel(words, np.uint64(2**64 - 1))), words.tolist()))
@@ -46,15 +48,58 @@ def test_code_that_cannot_be_kept_is_compiled_all_the_same() -> None:
     assert space["compiled"](space["total"])(np.arange(4)) == 6
 
 
-def test_all_kernels_are_prepared_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[tuple[str, int, int]] = []
-    prepare(lambda *step: told.append(step))
-    names = sorted(Path(compilation.__file__).parent.glob("*.py"))
-    assert [step[1] for step in told] == list(range(len(names)))
-    assert {step[2] for step in told} == {len(names) - 1}
+def test_all_kernels_are_prepared() -> None:
+    prepare()
+    for path in Path(compilation.__file__).parent.glob("*.py"):
+        module = importlib.import_module(f"dprec.kernels.{path.stem}")
+        kernels = [each for each in vars(module).values() if isinstance(each, Kernel)]
+        assert path.read_text().count("\n@compiled\n") <= len(kernels)
+        assert all("ready" in vars(kernel) for kernel in kernels)
 
 
-def test_kernels_are_not_imported_until_they_are_called() -> None:
-    code = "import sys, simulation, dprec.wire, dprec.completion; print('numba' in sys.modules)"
+KERNELS = """
+from dprec.arrays import Ints
+from dprec.kernels.compilation import compiled, compiling_told
+
+@compiled
+def doubled(value: int) -> int:
+    return 2 * value
+
+@compiled
+def total(values: Ints) -> int:
+    whole = 0
+    for value in values:
+        whole += doubled(value)
+    return whole
+
+if __name__ == "__main__":
+    import numpy as np
+    told = []
+    with compiling_told(lambda *step: told.append(step), 1, 7):
+        assert total(np.arange(4)) == 12
+        assert total(np.arange(3)) == 6
+    print(len(told), set(told) <= {("compiling", 1, 7)}, "ready" in vars(doubled))
+"""
+
+
+@pytest.mark.thorough
+def test_compiling_is_told_once_and_what_is_on_disk_is_loaded_alone(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(KERNELS)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, str(file)]
+    first, again = (
+        subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+        for _ in range(2)
+    )
+    assert first == "2 True True\n"
+    assert again == "0 True False\n"
+
+
+def test_kernels_are_not_compiled_until_they_are_called() -> None:
+    code = (
+        "import sys, simulation, dprec.wire, dprec.completion, dprec.kernels.draws, dprec.kernels.codec;"
+        "print('numba' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

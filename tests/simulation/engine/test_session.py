@@ -51,7 +51,7 @@ def test_a_runtime_that_dies_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(session, "connected_to_ray", connected)
     monkeypatch.setattr(session, "_run_simulation", crash)
     message = "^Flower's simulation runtime ended: no space left$"
-    with pytest.raises(RunError, match=message), open_session(SimulationOptions(), 2):
+    with pytest.raises(RunError, match=message), open_session(SimulationOptions(backend="ray"), 2):
         pass
 
 
