@@ -28,7 +28,7 @@ from clients.faults import Attendance, FaultOptions, fates
 from clients.places import place_of, write_whole
 from clients.shards import HeldRatings, ShardedRatings, StoredProfiles, contents_of, write_shards
 from dprec import components
-from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s, offsets
+from dprec.arrays import AnyArray, Bools, Floats, Int32s, Ints, Uint8s, offsets
 from dprec.components import from_json, is_told_by_its_settings, to_json
 from dprec.errors import InputError
 from dprec.exchange import Refusal, RefusalCode
@@ -113,6 +113,8 @@ class HeldQuestion:
     """By which everybody was sent what it holds of that round."""
     question: bytes
     """What its answer was bound to; see `dprec.protocols.rounds.Device`."""
+    kept: tuple[AnyArray, ...] | None = None
+    """What devices keep besides, users first; None where they keep nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,7 +348,8 @@ def write_held_question(directory: Path, held: HeldQuestion) -> None:
     """Write what the devices of an interrupted run had received, before they start again."""
     file = BytesIO()
     sent, question = (np.frombuffer(each, dtype=np.uint8) for each in (held.sent, held.question))
-    np.savez(file, round=held.round_index, sent=sent, question=question)
+    kept = {f"kept {place}": each for place, each in enumerate(held.kept or ())}
+    np.savez(file, allow_pickle=False, round=held.round_index, sent=sent, question=question, **kept)
     write_whole(directory / _HELD, file.getvalue())
 
 
@@ -408,7 +411,9 @@ def _held(folder: Path) -> HeldQuestion | None:
         return None
     try:
         with np.load(BytesIO(contents_of(path)), allow_pickle=False) as held:
-            return HeldQuestion(int(held["round"]), held["sent"].tobytes(), held["question"].tobytes())
+            names = [name for name in held.files if name.startswith("kept ")]
+            kept = tuple(held[f"kept {place}"] for place in range(len(names))) or None
+            return HeldQuestion(int(held["round"]), held["sent"].tobytes(), held["question"].tobytes(), kept)
     except (ValueError, EOFError, KeyError, BadZipFile) as error:
         raise InputError(str(path), f"no arrays ({error})", "a file of dprec") from None
 

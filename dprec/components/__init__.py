@@ -1,10 +1,12 @@
 """The settings of components: options, registries, and user-defined classes."""
 
 from dprec.components.options import *
+from dprec.components.raised import *
 from dprec.components.settings import *
 from dprec.components.user_defined import *
 
 __all__ = [
+    "CodeError",
     "Deviation",
     "Options",
     "Registry",

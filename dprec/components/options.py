@@ -26,11 +26,17 @@ from pydantic import (
     create_model,
 )
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, PydanticKnownError, core_schema
+from pydantic_core import (
+    CoreSchema,
+    PydanticKnownError,
+    PydanticSerializationError,
+    core_schema,
+    to_jsonable_python,
+)
 from pydantic_core.core_schema import DefinitionsSchema
 
 from dprec.components.user_defined import declares_kind, imported, is_ours, redefined, reference_of
-from dprec.errors import MAPPING, InputError, SettingError, accepted_by, listed, shown
+from dprec.errors import MAPPING, InputError, SettingError, accepted_by, listed, shown, within
 
 _BOUNDS = {"gt", "ge", "lt", "le"}
 
@@ -211,6 +217,23 @@ def as_values(value: Any) -> Any:
     return value
 
 
+def check_data(component: Options) -> None:
+    """Raise SettingError for a user-defined part of a component with a field that no file can hold."""
+    for name, value in component.entries().items():
+        if isinstance(value, Options):
+            with within(name):
+                check_data(value)
+        elif not is_ours(type(component)):
+            try:
+                to_jsonable_python(as_values(value))
+            except PydanticSerializationError:
+                found = f"a value of type {type(value).__name__}, in {reference_of(type(component))}"
+                accepted = (
+                    "data: numbers, text, lists or mappings of them; or a ClassVar, which is no setting"
+                )
+                raise SettingError(name, found, accepted) from None
+
+
 def as_written(value: Any) -> str:
     """Return a value for a message as a file has it."""
     if value is None or isinstance(value, bool):
@@ -256,6 +279,8 @@ def _model_of(options: type[Options]) -> type[BaseModel]:
     for field in dataclasses.fields(options):
         declared = {key: value for key, value in field.metadata.items() if key not in (_PAPER, _READER)}
         default = () if field.default is dataclasses.MISSING else (field.default,)
+        if field.default_factory is not dataclasses.MISSING:
+            default = (field.default_factory(),)
         fields[field.name] = types[field.name], Field(*default, **declared)
     return create_model(options.__name__, __config__=_STRICT, __doc__=options.__doc__, **fields)
 

@@ -30,12 +30,14 @@ from dprec.components.options import (
     Registry,
     as_values,
     as_written,
+    check_data,
     kind_of,
     made,
     of_a_file,
     published_of,
     schema_of,
 )
+from dprec.components.raised import CodeError
 from dprec.components.user_defined import check_class, is_ours, reference_of
 from dprec.errors import MAPPING, InputError, SettingError, listed
 
@@ -190,6 +192,12 @@ class _Component:
         return {"anyOf": [named if self.known else handler(schema_of(self.base)), elsewhere]}
 
     def _instance(self, value: Any, info: ValidationInfo) -> Any:
+        component = self._component(value, info)
+        if of_a_file(info):
+            check_data(component)
+        return component
+
+    def _component(self, value: Any, info: ValidationInfo) -> Any:
         if isinstance(value, self.base):
             if of_a_file(info):
                 check_class(type(value), self.base)
@@ -219,5 +227,5 @@ class _Component:
         except InputError:
             raise
         except Exception as error:
-            found = f"{reference_of(component)} raised {type(error).__name__}: {error}"
+            found = f"{reference_of(component)} raised {CodeError.of(error).line}"
             raise SettingError("", found, "settings that the class accepts") from None

@@ -20,6 +20,7 @@ import pickle
 import platform
 import re
 import sys
+import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -28,7 +29,8 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
-from dprec.errors import InputError, RunError, SettingError, listed, one_line, shown
+from dprec.components.raised import OF_PYTHON, CodeError
+from dprec.errors import InputError, RunError, SettingError, listed, one_line, shown, with_kind
 from dprec.start import PACKAGES
 
 ClassT = TypeVar("ClassT")
@@ -37,8 +39,6 @@ _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.([^\W\d]\w*|<lo
 
 _NAMEABLE: ContextVar[Collection[str] | None] = ContextVar("nameable", default=None)
 """The classes that may be named; None for all."""
-
-_OF_PYTHON = sys.stdlib_module_names - {"__main__"}
 
 _BY_INSTANCE = "module:Class of a file, at its top level; or, from Python, an instance of the class"
 
@@ -55,9 +55,10 @@ def reference_of(component: type[Any]) -> str:
 
 @contextmanager
 def naming(component: object, accepted: str) -> Iterator[None]:
-    """Say in one line what the code of a user-defined class has raised, and name the class.
+    """Say in one line what the code of a user-defined class has raised, and where, and name the class.
 
-    What a component of this distribution raises is a defect, and passes as it is.
+    ``accepted``: what the class is to return; told where what it returned has upset code of ours. What a
+    component of this distribution raises is a defect, and passes as it is.
     """
     try:
         yield
@@ -66,8 +67,9 @@ def naming(component: object, accepted: str) -> Iterator[None]:
     except Exception as error:
         if is_ours(type(component)):
             raise
-        found = f"{type(error).__name__}: {one_line(error)}"
-        raise InputError(reference_of(type(component)), found, accepted) from error
+        code = CodeError.of(error)
+        raises_nothing = "code that raises no exception" if code.own else accepted
+        raise InputError(reference_of(type(component)), code.line, raises_nothing) from code
 
 
 def declares_kind(component: type[Any]) -> bool:
@@ -88,7 +90,7 @@ def outside(component: type[Any]) -> list[type[Any]]:
     return [
         base
         for base in component.__mro__
-        if not is_ours(base) and base.__module__.partition(".")[0] not in _OF_PYTHON
+        if not is_ours(base) and base.__module__.partition(".")[0] not in OF_PYTHON
     ]
 
 
@@ -179,15 +181,12 @@ def _module(name: str) -> ModuleType:
 
 def _raised(name: str, error: BaseException) -> SettingError:
     """Return the error for a module that cannot be imported, with its own reason and line."""
-    kind, words = type(error).__name__, one_line(error)
-    found = f"{name}, whose import raised {kind}" + (f": {words}" if words != kind else "")
-    trace = error.__traceback__
-    line = None
-    while trace is not None:
-        if trace.tb_frame.f_globals.get("__name__") == name:
-            line = f"{Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno}"
-        trace = trace.tb_next
-    return SettingError("kind", found + (f" ({line})" if line else ""), "a module that can be imported")
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals.get("__name__") == name:
+            place = f" ({Path(frame.f_code.co_filename).name}, line {line})"
+    found = f"{name}, whose import raised {with_kind(error)}{place}"
+    return SettingError("kind", found, "a module that can be imported")
 
 
 def _attribute(module: ModuleType | None, name: str) -> Any:
@@ -272,7 +271,7 @@ def _code(value: Any, seen: set[int]) -> Iterator[str]:
             # What it defines, without what Python adds to it.
             for name in sorted(vars(value)):
                 member = vars(value)[name]
-                own = isinstance(member, FunctionType) and member.__module__ not in _OF_PYTHON
+                own = isinstance(member, FunctionType) and member.__module__ not in OF_PYTHON
                 parts += (name, member) if own or not name.startswith("__") else ()
         case FunctionType():
             parts = _of_function(inspect.unwrap(value))

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import traceback
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -9,11 +10,11 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import click
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperOption
 from typer.models import ArgumentInfo
 
 from dprec import __version__
-from dprec.errors import InputError
+from dprec.errors import InputError, escaped
 
 
 def integer(text: str) -> int:
@@ -116,7 +117,9 @@ Quick = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
 Track = Annotated[
     list[str] | None,
-    typer.Option(metavar="csv|mlflow|tensorboard|wandb", help="Record rounds there as they come."),
+    typer.Option(
+        metavar="csv|mlflow|tensorboard|wandb|module:Class", help="Record rounds there as they come."
+    ),
 ]
 SaveSplit = Annotated[
     str | None,
@@ -154,7 +157,25 @@ def output_folder(output: str | None, name: str, resume: bool, quiet: bool) -> P
 
 
 class PlainHelp(TyperCommand):
-    """A command whose help is printed as it is, and says what each argument means."""
+    """A command whose help is printed as it is, and says what each argument means.
+
+    With --debug, it prints the whole traceback of what it raises.
+    """
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        words = "Print the whole traceback of what goes wrong."
+        self.params.append(TyperOption(param_decls=["--debug"], is_flag=True, help=words))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        debug = ctx.params.pop("debug")
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if debug:
+                typer.echo(escaped("".join(traceback.format_exception(error))), err=True)
+            raise
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write nothing: Typer writes the arguments together with the options."""

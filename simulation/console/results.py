@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import typer
 
 from dprec.errors import RunError
@@ -17,6 +18,7 @@ from simulation.analysis.columns import (
     SmallTable,
     declared_column,
     figure_column,
+    round_columns,
     run_table,
     tables_of_comparison,
     text_column,
@@ -31,14 +33,15 @@ from simulation.analysis.protocol_results import (
     notes_on_delta,
     results_of,
 )
-from simulation.analysis.vocabulary import QUICK_IN_WORDS, main_metric, number
+from simulation.analysis.vocabulary import QUICK_IN_WORDS, Metric, main_metric, number
 from simulation.configuration.strict_yaml import as_argument
 from simulation.console.terminal import Fitted, fitted, print_json, print_lines, print_table, print_tables
 from simulation.storage.column import Column
 from simulation.storage.columns import FIGURES, column
-from simulation.storage.directories import ATTACK, AUDIT, REPORT, SUMMARY, TABLE
+from simulation.storage.directories import ATTACK, AUDIT, REPORT, ROUNDS, SUMMARY, TABLE
 from simulation.storage.files import Row
 from simulation.tuning.running import TABLE_OF_TRIALS
+from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
     from dprec.protocols.findings import Finding
@@ -87,11 +90,24 @@ def print_run(result: RunResult, folder: Path, population: float | None, saved_s
         said = worse_than_nothing(summary["accuracy"][metric.column], base, metric)
         print_lines((said, "") if said else ())
     print_tables(lambda width: [_of_results(run_table(summary), width)], str(folder / SUMMARY))
+    _print_rounds(result.record.rounds, metric, str(folder / ROUNDS))
     print_lines(f"- {note}" for note in result.record.summary.notes)
     print_projection(folder, population)
     _print_places("run", folder)
     if saved_split is not None:
         typer.echo(f"split: {saved_split}; runs on the same parts: {as_argument('dataset', saved_split)}")
+
+
+_MOST_ROUNDS = 6
+
+
+def _print_rounds(rounds: Sequence[RoundRecord], metric: Metric | None, everything: str) -> None:
+    """Print the first, the last and some rounds in between, if there are several."""
+    if len(rounds) > 1:
+        places = dict.fromkeys(round(place) for place in np.linspace(0, len(rounds) - 1, _MOST_ROUNDS))
+        columns = round_columns(rounds, [] if metric is None else [metric])
+        typer.echo()
+        print_table(columns, [rounds[place] for place in places], everything)
 
 
 def comparison_answer(result: ComparisonResult) -> tuple[list[str], set[Marked]]:

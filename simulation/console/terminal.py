@@ -56,8 +56,12 @@ def print_json(values: Any) -> None:
 
 def text_of(value: object) -> str:
     """Return a value, which is anybody's, in one line, without what a terminal would obey."""
-    text = "\N{EN DASH}" if value is None else str(value)
-    return shown("".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text))
+    return shown(printable("\N{EN DASH}" if value is None else str(value)))
+
+
+def printable(text: str) -> str:
+    """Return a text in one line, without what a terminal would obey."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -177,7 +181,7 @@ def print_tables(make: Callable[[int | None], Sequence[Fitted]], everything: str
     width = width_of(shown_on)
     tables = make(width)
     if width is None:
-        shown_on.width = max(_USUAL_WIDTH, *(each.width + _GAP for each in tables))
+        shown_on.width = max([_USUAL_WIDTH, *(each.width + _GAP for each in tables)])
     for place, each in enumerate(tables):
         shown_on.print(*([""] if place else []), each.table)
     if left_out := max((each.left_out for each in tables), default=0):
@@ -214,6 +218,8 @@ _OPTIONS = {
 def exit_code(command: Callable[[], object], program: str = "dprec") -> int:
     """Call a command and return its exit code; what it raises becomes one line on standard error.
 
+    Before it come its notes, and where a user's own code has raised it, if it did.
+
     ``command``: its result is the exit code if it is an int.
     0 done, 1 the run failed, 2 the input cannot be used, 130 interrupted.
     """
@@ -221,13 +227,12 @@ def exit_code(command: Callable[[], object], program: str = "dprec") -> int:
     try:
         result = command()
         code = result if isinstance(result, int) else 0
-    except InputError as error:
-        # The option that was typed stands in place of the argument of Python.
-        name, space, rest = error.where.partition(" ")
-        where = f"{_OPTIONS.get(name, name)}{space}{rest}"
-        code, line = _INPUT, str(InputError(where, error.found, error.accepted))
-    except RunError as error:
-        code, line = _FAILED, str(error)
+    except (InputError, RunError) as error:
+        if own := getattr(error.__cause__, "own", ""):  # of a `dprec.components.CodeError`
+            typer.echo(own, err=True)
+        for note in getattr(error, "__notes__", ()):
+            typer.echo(f"{program}: {note}", err=True)
+        code, line = _of_ours(error)
     except typer.Exit as error:
         code = error.exit_code
     except (KeyboardInterrupt, typer.Abort):
@@ -245,6 +250,15 @@ def exit_code(command: Callable[[], object], program: str = "dprec") -> int:
     if line := "interrupted" if code == _INTERRUPTED else line:
         typer.echo(f"{program}: {line}", err=True)
     return code
+
+
+def _of_ours(error: InputError | RunError) -> tuple[int, str]:
+    """Return the exit code and the line; an option that was typed stands in place of Python's argument."""
+    if isinstance(error, RunError):
+        return _FAILED, str(error)
+    name, space, rest = error.where.partition(" ")
+    where = f"{_OPTIONS.get(name, name)}{space}{rest}"
+    return _INPUT, str(InputError(where, error.found, error.accepted))
 
 
 def _of_system(error: OSError) -> tuple[int, str]:

@@ -7,7 +7,7 @@ worker, and ends the run rather than that it goes on without its users.
 
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from uuid import uuid4
 
 from flwr.app import Context, Error, Message, RecordDict
@@ -17,6 +17,8 @@ from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
+from clients.refusing import WithheldError
+from dprec.components import CodeError
 from dprec.errors import RunError
 from dprec.exchange import RefusalCode
 from dprec.federated import ContractError
@@ -74,13 +76,15 @@ _FIRST_NODE_ID = 1 << 63
 class LocalGrid(Grid):
     """A grid without a network: the app is called in this process, for one node after the other.
 
-    ``overhear`` is given every message and its reply.
+    ``overhear`` is given every message and its reply. Why devices have failed is in ``failures``, and in no
+    reply.
     """
 
     def __init__(
         self, app: ClientApp, nodes: int, overhear: Callable[[Message, Message], None] | None = None
     ) -> None:
         self._app, self._overhear = app, overhear
+        self.failures: list[CodeError] = []
         self._run = Run.create_empty(run_id=1)
         TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, SUPERLINK_NODE_ID
         self._contexts = {
@@ -145,6 +149,9 @@ class LocalGrid(Grid):
         stamped(message)
         try:
             reply = self._app(message, self._contexts[message.metadata.dst_node_id])
+        except WithheldError as withheld:
+            self.failures.append(withheld.failure)
+            reply = Message(Error(int(RefusalCode.INTERNAL_FAILURE), str(withheld)), reply_to=message)
         except Exception as error:  # a device that fails is an error reply, as in Flower's runtime
             reason = f"{type(error).__name__}: {error}"
             reply = Message(Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, reason), reply_to=message)
@@ -167,11 +174,16 @@ _NEXT_ANSWER_SECONDS = 3600.0
 
 
 class SupervisedGrid(WaitingGrid):
-    """Another grid, supervised: ``check`` is called while waiting, and raises what ends the wait."""
+    """Another grid, supervised: ``check`` is called while waiting, and raises what ends the wait.
 
-    def __init__(self, grid: Grid, check: Callable[[], None] = lambda: None) -> None:
+    ``failures``: where whoever runs the devices says why they have failed.
+    """
+
+    def __init__(
+        self, grid: Grid, failures: Sequence[CodeError] = (), check: Callable[[], None] = lambda: None
+    ) -> None:
         super().__init__(grid)
-        self._check, self._patience = check, START_SECONDS
+        self._failures, self._check, self._patience = failures, check, START_SECONDS
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
         """Return the replies that have arrived; raises RunError, with its reason, when a node failed."""
@@ -179,13 +191,11 @@ class SupervisedGrid(WaitingGrid):
         errors = [reply.error for reply in replies if reply.has_error()]
         if errors:
             others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-            if errors[0].code == RefusalCode.INTERNAL_FAILURE:
-                # A device that fails gives no reason, but logs it where it runs.
-                reason = f"{errors[0].reason}; run with --set simulation.backend=local to see why"
-            else:
-                # In one line, without what Flower puts around an app's own words.
-                words = " ".join((errors[0].reason or f"code {errors[0].code}").split())
-                reason = _WRAPPED.sub(r"\1", words)
+            if self._failures:
+                raise RunError(f"a node{others} failed: {self._failures[0].line}") from self._failures[0]
+            # In one line, without what Flower puts around an app's own words.
+            words = " ".join((errors[0].reason or f"code {errors[0].code}").split())
+            reason = _WRAPPED.sub(r"\1", words)
             # Code from outside that does what it must not is named as such.
             raise ContractError.in_words(reason) or RunError(f"a node{others} failed: {reason}")
         return replies

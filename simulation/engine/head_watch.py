@@ -1,48 +1,102 @@
-"""Watches the head of a Ray cluster, without which no process of the cluster goes on.
+"""Watches the processes of Ray without which no other one goes on: the head of a cluster, or our own Ray.
 
-Ray waits a minute for a head that is gone, and then ends every process that has joined, past all that Python
-would do at its end. So a process looks for itself, and says in time how to go on.
+Ray waits a minute for a head that is gone, and for its own node for ever, and ends a process that has joined
+past all that Python would do, often without a word. So a process looks for itself, and says how to go on.
 """
 
 import os
+import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from dprec.errors import how_to_go_on
 
 PATIENCE_SECONDS = 45.0
 """For how long a head may not be reached: less than Ray waits."""
 
-_LOOK_SECONDS = 2.0
+_LOOK_SECONDS, _LOOK_AT_OWN_SECONDS = 2.0, 0.02
+"""Between two looks; when its own node dies, Ray may end a process within a tenth of a second."""
+
+_GRACE_SECONDS = 2.0
+"""For how long a process may end by itself, in order."""
 
 
 @contextmanager
 def head_watched(address: str) -> Iterator[None]:
     """End this process, with a line on standard error, when nothing listens at HOST:PORT for long."""
+    found = f"the head of the Ray cluster at {address} is gone"
+    with _watched(partial(_listens, address), found, _LOOK_SECONDS, PATIENCE_SECONDS):
+        yield
+
+
+@contextmanager
+def own_node_watched() -> Iterator[None]:
+    """End this process, with a line on standard error, when a process of the Ray that it has started dies."""
+    from ray._private import worker
+
+    node: Any = worker._global_node
+    agents = [
+        agent for kind, each in node.live_processes() if kind == "raylet" for agent in _agents(each.pid)
+    ]
+    found = "Ray's node process died"
+    with _watched(
+        lambda: not node.dead_processes() and all(map(_runs, agents)), found, _LOOK_AT_OWN_SECONDS, 0.0
+    ):
+        yield
+
+
+def _agents(raylet: int) -> list[str]:
+    """Return the ids of the processes with which the process of a node ends, as far as the system tells."""
+    with suppress(OSError):
+        children = Path(f"/proc/{raylet}/task/{raylet}/children").read_text().split()
+        return [child for child in children if "Agent" in Path(f"/proc/{child}/cmdline").read_text()]
+    return []
+
+
+def _runs(process: str) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@contextmanager
+def _watched(lives: Callable[[], bool], found: str, look: float, patience: float) -> Iterator[None]:
     stopped = threading.Event()
-    watch = threading.Thread(target=_watch, args=(address, stopped), daemon=True)
-    watch.start()
+
+    def watch() -> None:
+        seen = time.monotonic()
+        while not stopped.wait(look):
+            if lives():
+                seen = time.monotonic()
+            elif time.monotonic() - seen > patience:
+                if not _interrupted():
+                    print(f"dprec: {found}, so this process ends", end="; ", file=sys.stderr, flush=True)
+                    on = how_to_go_on() or "with a directory for the result, --resume goes on"
+                    print(on, file=sys.stderr, flush=True)
+                if not stopped.wait(_GRACE_SECONDS) and not _interrupted():
+                    os._exit(1)
+                return
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
     try:
         yield
     finally:
         stopped.set()
-        watch.join()
+        watching.join()
 
 
-def _watch(address: str, stopped: threading.Event) -> None:
-    seen = time.monotonic()
-    while not stopped.wait(_LOOK_SECONDS):
-        if _listens(address):
-            seen = time.monotonic()
-        elif time.monotonic() - seen > PATIENCE_SECONDS:
-            on = how_to_go_on() or "with a directory for the result, --resume goes on"
-            found = f"the head of the Ray cluster at {address} is gone, so this process ends"
-            print(f"dprec: {found}; {on}", file=sys.stderr, flush=True)
-            os._exit(1)
+def _interrupted() -> bool:
+    """Return whether the program ends already (`dprec.start`): what ended it may have ended Ray as well."""
+    return signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
 
 
 def _listens(address: str) -> bool:

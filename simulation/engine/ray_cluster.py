@@ -25,11 +25,11 @@ from threadpoolctl import threadpool_info
 
 import dprec
 from clients.places import place_of
-from dprec.errors import InputError, RunError, one_line
+from dprec.errors import InputError, RunError, one_line, shown
 from dprec.start import PACKAGES
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.grids import START_SECONDS
-from simulation.engine.head_watch import head_watched
+from simulation.engine.head_watch import head_watched, own_node_watched
 
 TURN = threading.RLock()
 """Held by the thread that has a simulation open, or is connected to Ray."""
@@ -138,7 +138,15 @@ _ACCEPTED = (
     " our own"
 )
 
-_CONNECT_SECONDS = 10.0
+WITHOUT_RAY = "--set simulation.backend=local"
+
+_FOLDERS = "RAY_TMPDIR", "TMPDIR"
+"""Environment variables that name the folder in which Ray puts its own, the first that is set."""
+
+_SOCKET, _LONGEST_SOCKET = "{}/ray/session_2000-01-01_00-00-00_000000_{}/sockets/plasma_store", 107
+"""The longest path of a socket of Ray, from this folder and the process; bytes that Linux takes."""
+
+_CONNECT_SECONDS, _SLOW_SECONDS = 10.0, 30.0
 
 _VERSIONS = re.compile(r"Ray: (\S+)\s+Python: (\S+)")
 """Ray's and Python's version, in what Ray says when a cluster has others."""
@@ -167,13 +175,15 @@ def connected_to_ray(
         if ray.is_initialized():
             yield _usable(workers)
             return
+        check_way_to_ray()
         address = cluster_address()
         try:
             if address is None:
-                _connect("local", num_cpus=workers, include_dashboard=False)
-                yield workers
+                with _slow_start_told():
+                    _connect("local", num_cpus=workers, include_dashboard=False)
+                with own_node_watched():
+                    yield workers
             else:
-                _check_address(address)
                 # Workers of a cluster inherit nothing from this process, not even where its packages are.
                 path = os.pathsep.join([*filter(None, sys.path), os.environ.get("PYTHONPATH", "")])
                 _connect(address, runtime_env={"env_vars": {"PYTHONPATH": path}})
@@ -182,6 +192,27 @@ def connected_to_ray(
                     yield _usable(workers)
         finally:
             ray.shutdown()
+
+
+def check_way_to_ray() -> None:
+    """Raise InputError, before anything is written, where Ray cannot be reached, or cannot be started.
+
+    Nothing answers where RAY_ADDRESS says, or the folder for temporary files is too deep for Ray's sockets.
+    """
+    import ray
+
+    if ray.is_initialized():
+        return
+    if (address := cluster_address()) is not None:
+        _check_address(address)
+        return
+    name = next((each for each in _FOLDERS if each in os.environ), "")
+    folder = os.environ.get(name, "")
+    beyond = len(os.fsencode(_SOCKET.format(folder, os.getpid()))) - _LONGEST_SOCKET
+    if beyond > 0:
+        length = len(os.fsencode(folder))
+        accepted = f"a path of at most {length - beyond}, as Ray makes sockets there, or {WITHOUT_RAY}"
+        raise InputError(name, f"{shown(folder)}, a path of {length} bytes", accepted)
 
 
 def _usable(workers: int) -> int:
@@ -207,7 +238,20 @@ def _connect(address: str, **options: Any) -> None:
                     f"Ray {ray_here} and Python {python_here}",
                 )
                 raise RunError(f"the Ray cluster at {address} has {there}, not {here}") from error
-        raise RunError(f"Ray did not start: {one_line(error)}") from error
+        raise RunError(f"Ray did not start: {one_line(error)}; {WITHOUT_RAY} does without it") from error
+
+
+@contextmanager
+def _slow_start_told() -> Iterator[None]:
+    """Say in time how to do without Ray, which tries for minutes where it cannot start."""
+    words = f"dprec: Ray has not started within {_SLOW_SECONDS:g} s; {WITHOUT_RAY} does without it"
+    told = threading.Timer(_SLOW_SECONDS, print, [words], {"file": sys.stderr, "flush": True})
+    told.daemon = True
+    told.start()
+    try:
+        yield
+    finally:
+        told.cancel()
 
 
 @contextmanager
@@ -277,7 +321,7 @@ def needed_memory(
     fixed = _PROCESS
     # The workers of a cluster may all be on other machines.
     if simulation.backend == "ray" and cluster_address() is None:
-        fixed += _RAY + simulation.workers * _WORKER
+        fixed += _RAY + simulation.tasks * _WORKER
     return fixed + of_cell * cells + of_user * users + of_item * items
 
 

@@ -13,6 +13,8 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 from flwr.server.superlink.fleet.vce.backend import Backend
 
+from clients.refusing import WithheldError
+from dprec.components import CodeError
 from dprec.errors import RunError, one_line
 from simulation.engine.ray_cluster import check_nodes, working_nodes
 
@@ -23,11 +25,11 @@ _ATTEMPTS = 3
 class TaskBackend(Backend):
     """A backend of Flower's simulation runtime, used by several threads.
 
-    ``workers``: tasks at a time.
+    ``workers``: tasks at a time; ``failures``: to which it adds why devices have failed.
     """
 
-    def __init__(self, workers: int) -> None:
-        self._workers = workers
+    def __init__(self, workers: int, failures: list[CodeError]) -> None:
+        self._workers, self._failures = workers, failures
         self._checked = set(working_nodes())
         self._open: set[Any] = set()
 
@@ -66,6 +68,9 @@ class TaskBackend(Backend):
             raise RunError(f"{_ATTEMPTS} workers died over the same work: {one_line(error)}") from error
         finally:
             self._open.discard(answer)
+        if isinstance(failure, WithheldError):
+            self._failures.append(failure.failure)
+            raise failure
         if failure:
             nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
             name = {each["NodeID"]: each["NodeName"] for each in nodes}.get(node)
@@ -85,20 +90,25 @@ class TaskBackend(Backend):
 
 def _answer(
     app: Callable[[], ClientApp], message: Message, context: Context
-) -> tuple[str, Message | None, Context, str]:
+) -> tuple[str, Message | None, Context, WithheldError | str]:
     """Return the node of Ray, the reply, what is remembered, and why there is no reply."""
     import ray
 
     node = str(ray.get_runtime_context().get_node_id())
     try:
         return node, app()(message, context), context, ""
+    except WithheldError as withheld:
+        return node, None, context, withheld
     except Exception as error:
         return node, None, context, one_line(error)
 
 
 @contextmanager
-def tasks_of_at_most(workers: int) -> Iterator[Callable[[], None]]:
-    """Let the simulation that starts meanwhile run in so many tasks at a time; yield what ends them."""
+def tasks_of_at_most(workers: int, failures: list[CodeError]) -> Iterator[Callable[[], None]]:
+    """Let the simulation that starts meanwhile run in so many tasks at a time; yield what ends them.
+
+    ``failures``: see `TaskBackend`.
+    """
     from flwr.server.superlink.fleet.vce.backend import raybackend
 
     backends: list[TaskBackend] = []
@@ -106,7 +116,7 @@ def tasks_of_at_most(workers: int) -> Iterator[Callable[[], None]]:
     own: Any = names["RayBackend"]
 
     def made(_config: object) -> TaskBackend:
-        backends.append(TaskBackend(workers))
+        backends.append(TaskBackend(workers, failures))
         return backends[-1]
 
     def end() -> None:

@@ -41,6 +41,7 @@ from clients.population import (
 )
 from dprec.arrays import Bools, Uint8s
 from dprec.attacks import Liars
+from dprec.components import CodeError
 from dprec.errors import RunError, one_line
 from dprec.protocols.base import Protocol
 from dprec.randomness import InstalledKeys
@@ -122,7 +123,8 @@ def _simulation_runtime(app: ClientApp, nodes: int, workers: int) -> Iterator[Gr
     from simulation.engine.ray_tasks import tasks_of_at_most
 
     lent: list[Grid] = []
-    failures: list[BaseException] = []
+    failures: list[CodeError] = []
+    ends: list[BaseException] = []
     finished = threading.Event()
     server = ServerApp()
 
@@ -135,19 +137,19 @@ def _simulation_runtime(app: ClientApp, nodes: int, workers: int) -> Iterator[Gr
         try:
             _run_simulation(server, app, nodes)
         except BaseException as error:
-            failures.append(error)
+            ends.append(error)
 
     runtime = threading.Thread(target=serve, name="flower-simulation", daemon=True)
 
     def check() -> None:
         if not runtime.is_alive():
             # Flower wraps the exception.
-            error = failures[0] if failures else RunError("no reason given")
+            error = ends[0] if ends else RunError("no reason given")
             while error.__cause__ is not None:
                 error = error.__cause__
             raise RunError(f"Flower's simulation runtime ended: {one_line(error)}")
 
-    with tasks_of_at_most(workers) as end_tasks:
+    with tasks_of_at_most(workers, failures) as end_tasks:
         runtime.start()
         try:
             deadline = time.monotonic() + START_SECONDS
@@ -157,7 +159,7 @@ def _simulation_runtime(app: ClientApp, nodes: int, workers: int) -> Iterator[Gr
                 if time.monotonic() > deadline:
                     raise RunError(f"Flower's simulation runtime did not start within {START_SECONDS:g} s")
                 time.sleep(_POLL_SECONDS)
-            yield SupervisedGrid(lent[0], check)
+            yield SupervisedGrid(lent[0], failures, check)
         finally:
             finished.set()
             runtime.join(_STOP_SECONDS)
@@ -265,9 +267,10 @@ def open_session(options: SimulationOptions, nodes: int) -> Iterator[Session]:
         app = client_app(str(folder), brought)
         stack.enter_context(identity_restored())
         if options.backend == "local":
-            grid: Grid = SupervisedGrid(LocalGrid(app, nodes))
+            local = LocalGrid(app, nodes)
+            grid: Grid = SupervisedGrid(local, local.failures)
         else:
-            joining = connected_to_ray(options.workers, place_of(str(folder)), READABLE_BY_ALL)
+            joining = connected_to_ray(options.tasks, place_of(str(folder)), READABLE_BY_ALL)
             grid = stack.enter_context(_simulation_runtime(app, nodes, stack.enter_context(joining)))
         node_ids = identify(grid)
         seconds = time.perf_counter() - started
@@ -309,6 +312,6 @@ def open_overheard_session(population_dir: str | None = None) -> Iterator[Overhe
     place = None if population_dir is None else place_of(population_dir)
     with temporary_folder() if place is None else folder_inside(place) as folder, identity_restored():
         grid = LocalGrid(client_app(str(folder), brought), 1, record)
-        supervised, nodes = SupervisedGrid(grid), identify(grid)
+        supervised, nodes = SupervisedGrid(grid, grid.failures), identify(grid)
         session = Session(supervised, nodes, folder, 0.0, individual_reports=True, brought=brought)
         yield Overhearing(session, grid, requests, replies)

@@ -27,6 +27,7 @@ from dprec.components import (
     option,
     parse_json,
     published_of,
+    read,
     summary_of,
 )
 from dprec.components.options import ELSEWHERE
@@ -37,7 +38,8 @@ from dprec.gradients import GRADIENTS
 from dprec.mechanisms import MECHANISMS
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import Raw
-from dprec.protocols.registry import PROTOCOLS
+from dprec.protocols.one_shot import OneShotProtocol
+from dprec.protocols.registry import PROTOCOLS, AnyProtocol
 from dprec.schedules import SCHEDULES
 from dprec.splits import SPLITS, KFold
 from dprec.sums import AGGREGATIONS
@@ -151,6 +153,42 @@ def test_settings_are_found_however_deep_with_what_the_paper_has() -> None:
         "steps.decay is 0; published: 1 (shin2018, Algorithm 1)",
         "steps.limit is 3; published: null (shin2018, Algorithm 1)",
     ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configured(Options):
+    protocol: AnyProtocol
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holding(MatrixFactorization):
+    kind: str = ""
+    held: Any = 3
+
+
+@pytest.mark.parametrize(
+    ("held", "kind"), [(math, "module"), (math.sqrt, "builtin_function_or_method"), ([math], "list")]
+)
+def test_a_field_that_is_no_data_is_named_with_its_class(held: Any, kind: str) -> None:
+    values = {"kind": "one-shot", "mechanism": {"kind": "none"}, "completion": Holding(held=held)}
+    with refused_at("completion.held") as caught:
+        read(OneShotProtocol, values)
+    assert caught.value.found == f"a value of type {kind}, in {__name__}:Holding"
+    made = OneShotProtocol(mechanism=Raw(), completion=Holding(held=held))
+    with refused_at("protocol.completion.held"):
+        read(Configured, {"protocol": made})
+    data = Holding(held=(1.5, {"of": Path("a file")}))
+    assert read(OneShotProtocol, {**values, "completion": data}).completion is data
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made(MatrixFactorization):
+    kind: str = ""
+    held: Any = dataclasses.field(default_factory=lambda: [7])
+
+
+def test_a_default_that_is_made_is_one() -> None:
+    assert read(Made, {}).held == [7]
 
 
 def test_what_no_paper_has_is_ours_or_a_combination_of_ours() -> None:

@@ -185,7 +185,9 @@ def test_what_a_class_from_outside_raises_is_one_line_and_what_it_redefines_is_k
     assert redefined(Changed) == {"channel"}
     with pytest.raises(InputError) as caught, naming(Changed(), "one that works"):
         raise ValueError("bad\x1b\nhere")
-    assert str(caught.value).endswith("Changed: ValueError: bad\\x1b here; accepted: one that works")
+    place = f"test_user_defined.py, line {caught.traceback[0].lineno + 2}"
+    line = f"Changed: ValueError: bad\\x1b here ({place}); accepted: code that raises no exception"
+    assert str(caught.value).endswith(line)
     with pytest.raises(ZeroDivisionError), naming(BoundedLaplace(), ""):
         raise ZeroDivisionError
 

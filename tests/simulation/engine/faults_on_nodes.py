@@ -14,7 +14,7 @@ from flwr.app import Context, Message
 
 from clients.app import client_app
 from clients.population import Brought
-from simulation.comparison.cell_runs import CellEnd, SharedRatings, run_together
+from simulation.comparison.cell_runs import CellEnd, Job, SharedRatings, run_together
 from tests.waiting import wait_until
 
 ENDS = "ends"
@@ -68,7 +68,7 @@ class FaultyApp:
         return client_app(root, self.brought)(message, context)
 
 
-def run_unless_ending(shared: SharedRatings, jobs: Sequence[tuple[bytes, str]]) -> list[CellEnd]:
+def run_unless_ending(shared: SharedRatings, jobs: Sequence[Job]) -> list[CellEnd]:
     """Run cells of a comparison, unless the node is to end; other nodes wait until it does."""
     folder = Path(jobs[0][1]).parents[2]
     if "cell" in named(folder / ENDS):

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from simulation.configuration.models import SimulationOptions
 from simulation.engine import session as sessions
 from simulation.engine.ray_cluster import ADDRESS, connected_to_ray, working_nodes
 from simulation.engine.session import Session, open_session
+from tests.paths import ROOT
 from tests.simulation.divisions import bits, compare, divided
 from tests.simulation.engine.faults_on_nodes import DISKLESS, ENDS, FaultyApp, run_unless_ending
 from tests.waiting import PATIENCE_SECONDS, wait_until
@@ -142,13 +144,18 @@ main()
 """
 
 
+def long_run(out: Path) -> list[str]:
+    """Return the arguments of a run of many rounds, of which the first are soon finished."""
+    changes = ["dataset={kind: synthetic, users: 40, items: 20, ratings: 300}", "protocol.rounds=4000"]
+    changes += ["split={kind: holdout}", "protocol.privacy.epsilon=100", "simulation.workers=1"]
+    return ["run", "pg-mf", "-o", str(out), *(word for change in changes for word in ("--set", change))]
+
+
 def test_a_run_whose_cluster_dies_ends_with_one_line_on_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told, out = tmp_path / "told", tmp_path / "out"
-    changes = ["dataset={kind: synthetic, users: 40, items: 20, ratings: 300}", "protocol.rounds=4000"]
-    changes += ["split={kind: holdout}", "protocol.privacy.epsilon=100", "simulation.workers=1"]
-    command = ["run", "pg-mf", "-o", str(out), *(word for change in changes for word in ("--set", change))]
+    command = long_run(out)
     with subprocess.Popen([sys.executable, "-c", HEAD, str(told)]) as head:
         try:
             wait_until(lambda: told.exists() and told.read_text(), head)
@@ -168,6 +175,35 @@ def test_a_run_whose_cluster_dies_ends_with_one_line_on_how_to_go_on(
     (line,) = (line for line in said.splitlines() if "is gone" in line)
     assert line.startswith(f"dprec: the head of the Ray cluster at {address} is gone")
     assert line.endswith(f"{out} holds the rounds that are finished; --resume -o {out} goes on")
+
+
+@pytest.mark.parametrize("agent", ["DashboardAgent", "RuntimeEnvAgent"])
+def test_a_run_whose_own_ray_dies_ends_in_seconds_with_one_line_on_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: str
+) -> None:
+    monkeypatch.delenv(ADDRESS, raising=False)
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "dprec", *long_run(out), "--set", "simulation.backend=ray"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as run:
+        try:
+            wait_until((out / "checkpoint.npz").exists, run)
+            (raylet,) = children(run.pid, "raylet")
+            (victim,) = children(raylet, agent)
+            os.kill(victim, signal.SIGKILL)
+            killed = time.monotonic()
+            _, said = run.communicate(timeout=PATIENCE_SECONDS)
+        finally:
+            run.kill()
+    assert run.returncode == 1
+    assert time.monotonic() - killed < 60
+    (line,) = (line for line in said.splitlines() if line.startswith("dprec: Ray's node process died"))
+    assert line.endswith(f"{out} holds the rounds that are finished; --resume -o {out} goes on")
+
+
+def children(parent: int, words: str) -> list[int]:
+    """Return the processes that another one has started and whose command has some words."""
+    found = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return [int(pid) for pid in found if words in Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0]]
 
 
 def test_a_cell_whose_node_dies_runs_again_elsewhere(

@@ -1,6 +1,8 @@
 """Which Ray a run uses, what its nodes compute with, and that one that does not work ends the run."""
 
+import os
 import socket
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> Starts:
     calls: Starts = []
     monkeypatch.setattr(ray, "init", lambda *arguments, **options: calls.append((arguments, options)))
     monkeypatch.delenv(ADDRESS, raising=False)
+    monkeypatch.setattr(ray_cluster, "own_node_watched", nullcontext)
     return calls
 
 
@@ -53,6 +56,45 @@ def test_an_address_without_a_cluster_is_named(
         with pytest.raises(InputError, match=message), connected_to_ray(1):
             pass
     assert starts == []
+
+
+@pytest.mark.parametrize("name", ["TMPDIR", "RAY_TMPDIR"])
+def test_a_folder_too_deep_for_rays_sockets_is_named(
+    starts: Starts, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Linux takes 107 bytes, and the digits of the process count."""
+    own = f"/ray/session_2000-01-01_00-00-00_000000_{os.getpid()}/sockets/plasma_store"
+    longest = 107 - len(own)
+    monkeypatch.setenv("TMPDIR", "/" + "t" * 200)
+    monkeypatch.setenv(name, "/" + "t" * (longest - 1))
+    with connected_to_ray(1):
+        assert len(starts) == 1
+    monkeypatch.setenv(name, "/" + "t" * longest)
+    accepted = f"accepted: a path of at most {longest}, as Ray makes sockets there, or --set simulation"
+    found = f"^{name}: /t+, a path of {longest + 1} bytes; {accepted}"
+    with pytest.raises(InputError, match=found), connected_to_ray(1):
+        pass
+    assert len(starts) == 1
+
+
+def test_a_ray_that_does_not_start_says_how_to_do_without_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = ""
+
+    def hangs(*_: object, **__: object) -> None:
+        nonlocal said
+        while not said:
+            said += capsys.readouterr().err
+        raise RuntimeError("timed\nout")
+
+    monkeypatch.delenv(ADDRESS, raising=False)
+    monkeypatch.setattr(ray, "init", hangs)
+    monkeypatch.setattr(ray_cluster, "_SLOW_SECONDS", 0.05)
+    without = "--set simulation.backend=local does without it"
+    with pytest.raises(RunError, match=f"^Ray did not start: timed out; {without}$"), connected_to_ray(1):
+        pass
+    assert said == f"dprec: Ray has not started within 0.05 s; {without}\n"
 
 
 def test_what_differs_is_named_with_both_versions() -> None:

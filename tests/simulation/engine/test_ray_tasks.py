@@ -1,5 +1,6 @@
 """What becomes of a message whose worker fails, dies or is of a node that joined later; Ray is a stand-in."""
 
+import pickle
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -8,6 +9,8 @@ import pytest
 import ray
 from ray.exceptions import RayTaskError, WorkerCrashedError
 
+from clients.refusing import WithheldError
+from dprec.components import CodeError
 from dprec.errors import RunError
 from simulation.engine import ray_tasks
 from simulation.engine.ray_tasks import TaskBackend
@@ -44,8 +47,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return calls
 
 
-def backend_of(app: Any) -> TaskBackend:
-    backend = TaskBackend(3)
+def backend_of(app: Any, failures: list[CodeError] | None = None) -> TaskBackend:
+    backend = TaskBackend(3, [] if failures is None else failures)
     backend.build(lambda: app)
     assert backend.num_workers == 3
     return backend
@@ -85,6 +88,18 @@ def test_a_task_that_cannot_even_begin_says_why(
 def test_an_exception_names_the_node(asked: dict[str, Any]) -> None:
     with pytest.raises(RunError, match=r"^no disk \(on the Ray node the node\)$"):
         ask(backend_of(fails))
+
+
+def test_why_code_on_a_device_has_failed_goes_beside_the_reply(asked: dict[str, Any]) -> None:
+    failures: list[CodeError] = []
+    told = CodeError("ValueError: user 7 (mine.py, line 3)", "own frames", "all frames")
+
+    def fails(message: object, context: object) -> Any:
+        raise pickle.loads(pickle.dumps(WithheldError(told)))
+
+    with pytest.raises(WithheldError, match=r"^INTERNAL_FAILURE$"):
+        ask(backend_of(fails, failures))
+    assert [failure.args for failure in failures] == [told.args]
 
 
 def test_a_node_that_has_joined_since_is_checked_once(
