@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ from dprec.splits import Split
 from simulation.attacking import Laboratory, check_attacks, check_users, perform
 from simulation.configuration.models import EPSILON, RunConfig
 from simulation.courses.base import course_of
+from simulation.engine.choosing import choice, chosen
 from simulation.engine.installing import Installer, run_protocol
 from simulation.engine.ray_cluster import check_memory
 from simulation.engine.session import Session, open_session
@@ -42,6 +44,7 @@ from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import (
     RunRecord,
     charged,
+    ended_with,
     list_columns,
     messages_of,
     prediction_columns,
@@ -156,7 +159,7 @@ def _check_memory(config: RunConfig, users: int, items: int, ratings: int) -> No
         items,
         protocol.seen_cells(users, items, ratings),
         completion=protocol.facts.learns,
-        simulation=config.simulation,
+        simulation=chosen(config.simulation, users),
     )
 
 
@@ -178,7 +181,7 @@ def run_prepared(
     ``started``: when the run began, on the clock of `time.perf_counter`; by default now.
     ``ended``: called with the record of every round of an iterative protocol as it ends.
     """
-    from dprec.kernels.compilation import prepare
+    from dprec.kernels.compilation import compiling_told, prepare
 
     began = time.perf_counter() if started is None else started
     side = side or SideData.of(config.dataset, train, users=config.reads_users)
@@ -186,10 +189,12 @@ def run_prepared(
         config = knowing_users(config, side.users)
         check_suits(config.protocol, train, test)
     _check_memory(config, train.n_users, train.n_items, train.count)
-    prepare(progress)
+    simulation = chosen(config.simulation, train.n_users)
+    if simulation.backend == "ray":
+        prepare(progress)
     progress("starting Flower", 0, 1)
-    nodes = math.ceil(train.n_users / config.simulation.partition_size(train.n_users))
-    with open_session(config.simulation, nodes) as session:
+    nodes = math.ceil(train.n_users / simulation.partition_size(train.n_users))
+    with compiling_told(progress), open_session(simulation, nodes) as session:
         record = run_in(
             session, config, train, test, directory, side=side, progress=progress, started=began, ended=ended
         )
@@ -224,19 +229,18 @@ def run_in(
         traffic = traffic_columns(train.user_ids, train.counts, outcome, composed, config.simulation.network)
         grouped = evaluator.users_of_groups(judged.predictions, judged.lists, partial(charged, traffic))
         attacks, game = config.attacks, Laboratory(installer, keys, evaluator, side.users, judged)
-        reached = {"attacks": perform(attacks, game, progress)} if attacks else {}
+        reached: dict[str, Any] = {"attacks": perform(attacks, game, progress)} if attacks else {}
     seconds = session.startup_seconds, time.perf_counter() - began
     names = shown_names(side.item_names, test, outcome.domains)
-    groups = None if grouped is None else grouped.figures
-    summary = summarise(
-        config, train, test, outcome, traffic, judged.measured, seconds, judged.nothing_sent, names, groups
-    )
+    told = judged.measured, seconds, judged.nothing_sent, names, None if grouped is None else grouped.figures
+    summary = summarise(config, train, test, outcome, traffic, *told)
+    reached["environment"] = {**summary.environment, "backend": choice(config.simulation, train.n_users)}
     return RunRecord(
         config=configured.written_values(),
         summary=summary.model_copy(update=reached | {"protocol": configured.protocol.kind}),
         predictions=prediction_columns(test, judged.predictions, judged.ranks, judged.relevant),
         traffic=traffic,
-        rounds=outcome.rounds,
+        rounds=ended_with(outcome.rounds, composed),
         channel=outcome.channel,
         privacy=outcome.accountant,
         messages=messages_of(config.protocol, train, outcome, config.seed, config.dataset.kind),

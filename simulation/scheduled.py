@@ -296,7 +296,7 @@ class _WholeRuns(_Collections):
         sums = {
             name: sum(getattr(record, name) for record in outcome.rounds)
             for name in vars(_NOTHING)
-            if name not in ("round", "accuracy", "causes")
+            if name not in ("round", "accuracy", "causes", "epsilon", "observed")
         }
         return replace(_NOTHING, **sums), {}
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from simulation.listing import Found
     from simulation.result import RunResult
     from simulation.storage.run_files import RunRecord
+    from simulation.tracking import Callback
     from simulation.tuning.running import Tuned
 
 
@@ -44,22 +45,21 @@ def run(
     population: float | None = None,
     page: bool = True,
     png: bool = False,
-    track: Sequence[str] = (),
+    track: Sequence[str | Callback] = (),
     save_split: str | Path | None = None,
     progress: Progress = silent,
     **parts: Unpack[GivenParts],
 ) -> RunResult:
-    """Run a configuration.
+    """Run a configuration: an object, its values, its file, or the name of a preset.
 
     Parameters
     ----------
-    config : RunConfig, mapping, str or Path
-        A configuration, its values, its file, or the name of a preset.
     output, save_split : str or Path, optional
-        Directory for the result; folder for the train and the test ratings, which ``dataset=FOLDER`` reads.
-        By default, nothing is written.
-    overrides, track : sequence of str
-        ``dotted.key=value`` replacements; trackers of the rounds: csv, mlflow, tensorboard, wandb.
+        Folders for the result, and for train and test ratings to read again; by default, none is written.
+    overrides : sequence of str
+        ``dotted.key=value`` replacements.
+    track : sequence of str or Callback
+        Who is told as it goes on: csv, mlflow, tensorboard, wandb, ``module:Class``, or an instance.
     resume : bool
         Continue an interrupted run of the same configuration, or return the result of a finished one.
     population : float, optional
@@ -92,11 +92,13 @@ def _record(
     output: str | Path | None,
     resume: bool,
     progress: Progress,
-    track: Sequence[str],
+    track: Sequence[str | Callback],
     save_split: str | Path | None,
 ) -> RunRecord:
     """Return the record of a run: the one that the directory already holds, or a new one."""
     from dprec.protocols.base import check_suits
+    from simulation.engine.choosing import chosen
+    from simulation.engine.ray_cluster import check_way_to_ray
     from simulation.execution import load_ratings, prepared_ratings, run_prepared
     from simulation.storage import saved_split
     from simulation.storage.directories import alone
@@ -114,6 +116,8 @@ def _record(
     train, test = load_ratings(config, partial(prepared_ratings, divided=divided))
     with within("protocol"):
         check_suits(config.protocol, train, test)
+    if chosen(config.simulation, train.n_users).backend == "ray":
+        check_way_to_ray()
     with alone(output):
         directory = RunDirectory.claim(output, config, resume=resume) if output is not None else None
         if directory is not None and directory.finished:
@@ -151,6 +155,7 @@ def compare(
     population: float | None = None,
     page: bool = True,
     png: bool = False,
+    track: Sequence[str | Callback] = (),
     progress: Progress = silent,
     **parts: Unpack[GivenParts],
 ) -> ComparisonResult:
@@ -166,8 +171,8 @@ def compare(
         ``dotted.key=value`` replacements.
     jobs : int, optional
         Number of cells to run at a time; one per core by default.
-    resume, population, page, png, progress
-        As for `dprec.run`; finished cells are kept.
+    resume, population, page, png, track, progress
+        As for `dprec.run`; finished cells are kept, and told to nobody again. Each has a copy of a callback.
     **parts
         Ratings that you hold, or other parts to replace; see `simulation.configuration.loading.GivenParts`.
 
@@ -185,7 +190,7 @@ def compare(
     check_population(population)
     comparison = load_comparison(config, overrides, checked_parts(parts, "epsilons", overrides))
     page = page and output is not None
-    result = _compared(comparison, output, jobs, resume, progress, page)
+    result = _compared(comparison, output, jobs, resume, progress, page, track)
     if result.rows and page:
         with interrupts_noted(lambda: result.how_far):
             _draw(result.directory, population, progress, png=png, runs=True)
@@ -199,6 +204,7 @@ def _compared(
     resume: bool,
     progress: Progress,
     page: bool,
+    track: Sequence[str | Callback] = (),
 ) -> ComparisonResult:
     """Run a comparison; without a directory, in a temporary one that lives as long as the result."""
     from simulation.comparison.running import run_comparison
@@ -206,7 +212,7 @@ def _compared(
     folder, drawn = Path(mkdtemp(prefix="dprec-") if output is None else output), _draw if page else None
     try:
         result = run_comparison(
-            comparison, folder, jobs=jobs, resume=resume, progress=progress, tabulated=drawn
+            comparison, folder, jobs=jobs, resume=resume, progress=progress, tabulated=drawn, track=track
         )
     except Exception:
         # An interrupt names the directory as the place to go on from, so that it stays.

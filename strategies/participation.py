@@ -1,5 +1,6 @@
 """What is kept of a round. The configuration needs this module, so it knows nothing of Flower."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -25,6 +26,17 @@ class RoundRecord:
     seconds: float
     causes: dict[str, int] = field(default_factory=dict)
     """Why the failures failed: how many were absent, late or malformed, or why devices refused."""
+    epsilon: float | None = None
+    """Largest loss per user of all rounds up to this one, at the run's delta; None where none is finite."""
+    observed: Mapping[str, float] = field(default_factory=dict)
+    """What a simulation computes of the round besides, by name: `norm`, a median of updates before clipping,
+    `clip`, `loss`, and how many updates are `not_finite`. No device sends any of it.
+    """
+
+    @property
+    def asked(self) -> int:
+        """Users who were asked."""
+        return self.replies + self.failures
 
     def with_traffic(self, more: dict[str, int]) -> Self:
         """Return the record with bytes added to it, under the names of the fields."""

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any
 
 from dprec.binarization import Binarization
-from dprec.components import packed, reference_of, unpacked
+from dprec.components import CodeError, packed, reference_of, unpacked
 from dprec.datasets import Dataset
 from dprec.errors import InputError, RunError, one_line
 from dprec.ratings import Ratings
@@ -21,6 +21,7 @@ from simulation.analysis.vocabulary import grouped_by
 from simulation.comparison.planning import middle
 from simulation.comparison.templates import Cell
 from simulation.configuration.models import RunConfig
+from simulation.engine.choosing import cells_use_ray
 from simulation.engine.grids import START_SECONDS
 from simulation.engine.ray_cluster import cluster_address, connected_to_ray, working_nodes
 from simulation.execution import SideData, prepared_ratings, run_prepared
@@ -130,12 +131,14 @@ class CellEnd:
     """The result, if the worker does not see the cell's directory; otherwise it is there."""
 
 
-def run_cell(shared: SharedRatings, config: bytes, place: str) -> CellEnd:
+Job = tuple[bytes, str, bytes]
+"""A configuration, as from `packed_config`; the cell's directory; a packed `recording` of who is told."""
+
+
+def run_cell(shared: SharedRatings, config: bytes, place: str, recorded: bytes) -> CellEnd:
     """Run a cell in this process.
 
-    ``config``: as from `packed_config`.
-    ``place``: the cell's directory, which a node of a cluster may not see. Where it is seen, rounds are kept
-    there.
+    A node of a cluster may not see the cell's directory. Where it is seen, rounds are kept there.
     """
     started, path = perf_counter(), Path(place)
     directory = RunDirectory(path) if (path / CONFIG).exists() else None
@@ -147,27 +150,32 @@ def run_cell(shared: SharedRatings, config: bytes, place: str) -> CellEnd:
         options = replace(own.simulation, backend="local", population_dir=population)
         dataset = unpacked(shared.dataset, "dataset")
         own = own.model_copy(update={"simulation": options, "dataset": dataset})
-        record = run_prepared(own, shared.train, shared.test, directory, side=shared.side)
+        seen = None if directory is None else path
+        with unpacked(recorded, "track")(own, seen, name=path.name) as told:
+            record = run_prepared(
+                own, shared.train, shared.test, directory, side=shared.side, ended=told.round
+            )
+            told.finish(record)
     except (InputError, RunError) as error:
         failure = str(error)
     except Exception as error:  # a defect in one cell must not end the others
-        failure = f"{type(error).__name__}: {error}"
+        failure = CodeError.of(error).line
     return CellEnd(failure, perf_counter() - started, record if directory is None else None)
 
 
-def run_together(shared: SharedRatings, jobs: Sequence[tuple[bytes, str]]) -> list[CellEnd]:
+def run_together(shared: SharedRatings, jobs: Sequence[Job]) -> list[CellEnd]:
     """Run cells in this process, one after the other; see `run_cell`."""
-    return [run_cell(shared, config, place) for config, place in jobs]
+    return [run_cell(shared, *job) for job in jobs]
 
 
 def run_cells(
-    cells: Sequence[Cell], folder: Path, jobs: int | None, backend: str
+    cells: Sequence[Cell], folder: Path, jobs: int | None, backend: str, recorded: bytes
 ) -> Generator[tuple[Cell, str | None], None, None]:
     """Run the unfinished cells, and yield every cell as it ends with why it failed; finished ones at once.
 
     ``folder``: holds one run directory per cell.
     ``jobs``: number of cells to run at a time; by default one per core, of a cluster all that are free.
-    ``backend``, {"ray", "local"}.
+    ``backend``: see `cells_use_ray`; ``recorded``: as of a `Job`.
     """
     waiting = []
     for cell in cells:
@@ -180,8 +188,8 @@ def run_cells(
     if not waiting:
         return
     at_once = jobs or (os.cpu_count() or 1 if cluster_address() is None else len(waiting))
-    run = _in_this_process if backend == "local" else _on_ray
-    for cell, end in run(waiting, folder.absolute(), at_once):
+    run = _on_ray if cells_use_ray(backend, at_once, len(waiting)) else _in_this_process
+    for cell, end in run(waiting, folder.absolute(), at_once, recorded):
         failure, directory = end.failure, RunDirectory(folder / cell.key)
         if end.record is not None:
             try:
@@ -197,7 +205,9 @@ _ATTEMPTS = 3
 """How often cells are begun; those that need more memory than there is lose every worker."""
 
 
-def _on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Cell, CellEnd]]:
+def _on_ray(
+    cells: Sequence[Cell], folder: Path, jobs: int, recorded: bytes
+) -> Iterator[tuple[Cell, CellEnd]]:
     """Run cells in tasks of Ray, whose object store has their ratings as long as any cell needs these."""
     import ray
 
@@ -212,7 +222,9 @@ def _on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Ce
             if schedule and len(running) < usable:
                 together = schedule.next()
                 key = ratings_key(together[0].config)
-                jobs_of = [(packed_config(cell.config), str(folder / cell.key)) for cell in together]
+                jobs_of = [
+                    (packed_config(cell.config), str(folder / cell.key), recorded) for cell in together
+                ]
                 try:
                     ratings[key] = ratings.get(key) or ray.put(SharedRatings.load(*key))
                     running[task.remote(ratings[key], jobs_of)] = together
@@ -240,13 +252,15 @@ def _on_ray(cells: Sequence[Cell], folder: Path, jobs: int) -> Iterator[tuple[Ce
                 del ratings[key]
 
 
-def _in_this_process(cells: Sequence[Cell], folder: Path, _jobs: int) -> Iterator[tuple[Cell, CellEnd]]:
+def _in_this_process(
+    cells: Sequence[Cell], folder: Path, _jobs: int, recorded: bytes
+) -> Iterator[tuple[Cell, CellEnd]]:
     schedule, load = Schedule(cells), lru_cache(maxsize=2)(SharedRatings.load)
     while schedule:
         for cell in schedule.next():
             place = str(folder / cell.key)
             try:
-                end = run_cell(load(*ratings_key(cell.config)), packed_config(cell.config), place)
+                end = run_cell(load(*ratings_key(cell.config)), packed_config(cell.config), place, recorded)
             except InputError as error:
                 end = CellEnd(str(error))
             schedule.ended(cell, end.seconds)

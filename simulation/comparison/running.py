@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from dprec.components import packed
 from dprec.datasets import Dataset
-from dprec.errors import InputError, within
+from dprec.errors import InputError, interrupts_noted, within
 from dprec.progress import Progress, silent
 from dprec.protocols.base import check_suits
 from simulation.analysis.vocabulary import grouped_by
@@ -20,6 +22,8 @@ from simulation.comparison.noise import sampled_noise
 from simulation.comparison.planning import Comparison, of_entry
 from simulation.comparison.tabulation import Tabulation
 from simulation.comparison.templates import Cell
+from simulation.engine.choosing import cells_use_ray
+from simulation.engine.ray_cluster import check_way_to_ray
 from simulation.execution import load_ratings, prepared_ratings
 from simulation.storage.columns import typed_frame, write_parquet
 from simulation.storage.directories import (
@@ -35,6 +39,7 @@ from simulation.storage.directories import (
 )
 from simulation.storage.files import Row, csv_of_rows, write_atomically
 from simulation.storage.summary import read_summary
+from simulation.tracking.trackers import Callback, check_trackers, recording
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,27 +139,26 @@ def run_comparison(
     resume: bool = False,
     progress: Progress = silent,
     tabulated: Callable[[Path], object] | None = None,
+    track: Sequence[str | Callback] = (),
 ) -> ComparisonResult:
     """Run the unfinished cells of a comparison, and write its table.
 
     Parameters
     ----------
-    output : str or Path
-        The comparison's directory.
-    jobs : int, optional
-        Number of cells to run at a time; one per core by default.
-    resume : bool
-        Continue an interrupted comparison; its finished cells are kept.
+    output, jobs, resume
+        As for `dprec.compare`.
     tabulated : callable, optional
         Called with the directory now and then while cells run, when it holds the table of the finished ones.
+    track
+        As for `dprec.run`.
 
     Raises
     ------
-    InputError
-        When the configuration, the data or the output directory cannot be used; raised before any cell runs.
-    KeyboardInterrupt
-        When cells had begun; the table of the finished ones is written, and a note says how to go on.
+    InputError, KeyboardInterrupt
+        Before any cell runs, when the input cannot be used; once the finished cells are written.
     """
+    check_trackers(track)
+    recorded = packed(partial(recording, tuple(track), group=comparison.config.name), "track")
     comparison, fingerprints = _checked(comparison, jobs, progress)
     noise = sampled_noise(comparison)
     with alone(output):
@@ -163,16 +167,20 @@ def run_comparison(
             write_atomically(directory / NOISE, csv_of_rows(noise))
         table, failures = Tabulation(comparison.cells, directory), dict[str, str]()
         backend = comparison.config.simulation.backend
-        try:
-            with closing(run_cells(comparison.cells, directory / CELLS, jobs, backend)) as ended:
-                _follow(ended, table, failures, progress, tabulated)
-        except KeyboardInterrupt as interrupt:
-            result = ComparisonResult(comparison, directory, *table.write(), failures)
-            if result.rows and tabulated is not None:
-                tabulated(directory)
-            interrupt.add_note(result.how_far)
-            raise
-        return ComparisonResult(comparison, directory, *table.write(), failures)
+
+        def so_far() -> ComparisonResult:
+            return ComparisonResult(comparison, directory, *table.write(), failures)
+
+        with interrupts_noted(lambda: so_far().how_far):
+            try:
+                cells = run_cells(comparison.cells, directory / CELLS, jobs, backend, recorded)
+                with closing(cells) as ended:
+                    _follow(ended, table, failures, progress, tabulated)
+            except KeyboardInterrupt:
+                if so_far().rows and tabulated is not None:
+                    tabulated(directory)
+                raise
+        return so_far()
 
 
 def _follow(
@@ -210,6 +218,9 @@ def _checked(
 
     if jobs is not None and jobs < 1:
         raise InputError("jobs", str(jobs), "at least 1")
+    backend, at_once = comparison.config.simulation.backend, jobs or os.cpu_count() or 1
+    if cells_use_ray(backend, at_once, len(comparison.cells)):
+        check_way_to_ray()
     prepare(progress)
     fingerprints: dict[str, str] = {}
     unsuited: dict[str, str] = {}

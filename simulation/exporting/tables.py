@@ -40,7 +40,8 @@ def run_tables(directory: Path, summary: Summary) -> dict[str, polars.DataFrame]
     if summary.groups:
         tables["users"] = frame_of(read_users(directory, summary))
     if rounds := read_rounds(directory, summary):
-        tables["rounds"] = polars.DataFrame(
-            [flatten(line_of(record)) for record in rounds], infer_schema_length=None
-        )
+        lines = [flatten(line_of(record)) for record in rounds]
+        table = polars.DataFrame(lines, infer_schema_length=None)
+        # A figure that no round has is a number all the same.
+        tables["rounds"] = table.cast({polars.Null: polars.Float64})
     return tables

@@ -262,6 +262,52 @@ def _by_period(run: RunRecord, key: str) -> Floats:
     return np.array([(record.accuracy or {}).get(key) for record in run.rounds], dtype=np.float64)
 
 
+def rounds_plot(run: RunRecord) -> Plot | None:
+    """Return the figure of losses and updates from round to round; None where several rounds have neither."""
+    panels = {
+        "ε so far": ("largest ε per user", [("", [record.epsilon for record in run.rounds])]),
+        "Updates before clipping": (
+            "norm",
+            [(name, [record.observed.get(name) for record in run.rounds]) for name in ("norm", "clip")],
+        ),
+        "Loss": ("loss of the model", [("", [record.observed.get("loss") for record in run.rounds])]),
+    }
+
+    def draw(ax: Axes, title: str, y: str, lines: Sequence[tuple[str, Floats]]) -> None:
+        numbers, looks = [record.round for record in run.rounds], (Look(_colour(run), "o"), Look(INK))
+        handles = []
+        for (name, values), look in zip(lines, looks, strict=False):
+            words = [f"round {at}: {name or y} {each:.4g}" for at, each in zip(numbers, values, strict=True)]
+            handles.append(curve(ax, numbers, values, look, name, words, markersize=4))
+        ax.set_ylim(bottom=min(0.0, float(np.nanmin([values for _, values in lines]))))
+        ax.locator_params("x", integer=True)
+        titled(ax, title, x="round", y=y)
+        legend(ax, handles if len(lines) > 1 else [])
+
+    drawn = []
+    for title, (y, every) in panels.items():
+        read = [(name, np.array(values, dtype=np.float64)) for name, values in every]
+        lines = [(name, values) for name, values in read if np.count_nonzero(np.isfinite(values)) > 1]
+        if lines:
+            drawn.append(partial(draw, title=title, y=y, lines=lines))
+    if not drawn:
+        return None
+    observed = (
+        " The norm is a median of updates before they are clipped, and the model's loss a mean: a simulation "
+        "computes them, and no device sends them."
+    )
+    return Plot(
+        "rounds",
+        "Losses and updates",
+        "ε is the largest loss of any user in all rounds so far." + observed * (len(drawn) > 1),
+        f"What changes over {len(run.rounds)} rounds.",
+        drawn,
+        full_width=len(drawn) > 1,
+        width=330,
+        height=180,
+    )
+
+
 _RECOVERED = "recovered"
 
 

@@ -17,6 +17,7 @@ from simulation.analysis.columns import (
     STATUS,
     composed_column,
     figure_column,
+    round_columns,
     text_column,
 )
 from simulation.analysis.drawing import drawing_of
@@ -41,7 +42,7 @@ from simulation.configuration.strict_yaml import at
 from simulation.pages.drawing import Draw
 from simulation.pages.noise import noise_plot
 from simulation.pages.page import Section, page, render_template, table
-from simulation.pages.run_figures import HELD_AGAINST, averaging_plot, summary_plot
+from simulation.pages.run_figures import HELD_AGAINST, averaging_plot, rounds_plot, summary_plot
 from simulation.pages.sections import (
     HOW_TO_PROJECT,
     Attacked,
@@ -193,25 +194,15 @@ def _ranking_section(run: RunRecord) -> Section:
 
 
 def _rounds_section(run: RunRecord) -> Section:
-    """Return the table of the rounds, if there are any."""
-
-    def measured(metric: Metric) -> Column[RoundRecord]:
-        of = metric.column
-        return figure_column(metric.label, "", lambda each: (each.accuracy or {}).get(of), metric.digits)
-
+    """Return what changes from round to round, and the table of the rounds, if there are any."""
     columns: list[Column[RoundRecord]] = [
-        *(figure_column(name, "", attrgetter(name), 0) for name in ("round", "replies", "failures")),
-        *(
-            measured(metric)
-            for metric in metrics_of([result_of(run.summary)])
-            if any((each.accuracy or {}).get(metric.column) is not None for each in run.rounds)
-        ),
+        *round_columns(run.rounds, metrics_of([result_of(run.summary)])),
         figure_column("up", "message bytes", attrgetter("uplink_message_bytes"), 0),
         figure_column("down", "message bytes", attrgetter("downlink_message_bytes"), 0),
         figure_column("seconds", "", attrgetter("seconds"), 2),
     ]
     shown = table("Rounds, all users together", columns, run.rounds)
-    return Section("rounds-section", "Round by round", (shown,))
+    return Section("rounds-section", "Round by round", (rounds_plot(run), shown))
 
 
 def _completion_section(run: RunRecord) -> Section:

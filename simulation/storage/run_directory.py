@@ -45,6 +45,9 @@ CHECKPOINT = "checkpoint.npz"
 _LEDGER = "privacy_"
 """Prefix of the names of the privacy ledger's arrays."""
 
+_SERVER, _KEPT = "server_", "kept_"
+"""Prefixes of the names of what the server remembers, and of what devices keep."""
+
 _DEVICES = ("broadcast", "best")
 """Names of what devices hold or are to hold, kept as it is sent."""
 
@@ -64,7 +67,9 @@ class Checkpoints:
     def save(self, state: BroadcastRounds) -> None:
         """Write the state after a round."""
         ledger = {f"{_LEDGER}{name}": array for name, array in state.accountant.to_arrays().items()}
-        arrays = {**_places(state), **ledger}
+        own = {f"{_SERVER}{name}": array for name, array in (state.server.arrays or {}).items()}
+        kept = {f"{_KEPT}{place}": array for place, array in enumerate(state.kept)}
+        arrays = {**_places(state), **ledger, **own, **kept}
         for name in _DEVICES:
             if (device := getattr(state, name)) is not None:
                 arrays[name] = np.frombuffer(device.encode(), dtype=np.uint8)
@@ -104,11 +109,13 @@ class Checkpoints:
             formats.check(values, str(self.path))
             began_with = "the configuration and data it began with"
             directories.check_same(self.path, values["depends"], self.depends(), began_with)
-            fresh.accountant = PrivacyAccountant.from_arrays(
-                {key.removeprefix(_LEDGER): own for key, own in arrays.items() if key.startswith(_LEDGER)}
-            )
+            loaded = PrivacyAccountant.from_arrays(_named(arrays, _LEDGER))
+            # The file does not say what epsilon compares: the protocol does.
+            fresh.accountant = replace(loaded, adjacency=fresh.accountant.adjacency)
             for name, place in _places(fresh).items():
                 place[...] = arrays[name]
+            fresh.server.resume(_named(arrays, _SERVER))
+            fresh.kept = tuple(_named(arrays, _KEPT).values())
             for name in _DEVICES:
                 if name in arrays:
                     setattr(fresh, name, fresh.decoded(arrays[name].tobytes()))
@@ -125,7 +132,12 @@ class Checkpoints:
 def _places(state: BroadcastRounds) -> dict[str, NDArray[Any]]:
     """Return the arrays of a state that are there from its beginning."""
     columns = {f"traffic_{name}": column for name, column in state.traffic.columns.items()}
-    return {**(state.server.arrays or {}), "holders": state.holders} | columns
+    return {"holders": state.holders} | columns
+
+
+def _named(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays whose names begin with something, by what follows it, in their order."""
+    return {name.removeprefix(prefix): own for name, own in arrays.items() if name.startswith(prefix)}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -319,16 +320,29 @@ class _RoundLine(files.Document):
     downlink: _Bytes
     seconds: float
     causes: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    asked: int | None = Field(default=None, exclude=True)
+    epsilon: float | None = None
+    observed: dict[str, float] = Field(default_factory=dict)
+
+
+def ended_with(rounds: Sequence[RoundRecord], composed: NDArray[np.float64]) -> tuple[RoundRecord, ...]:
+    """Return the rounds of a run, of which the last one says what everybody has lost in the end at most."""
+    largest = float(composed.max())
+    loss = largest if math.isfinite(largest) else None
+    return (*rounds[:-1], *(replace(each, epsilon=loss) for each in rounds[-1:]))
 
 
 def line_of(record: RoundRecord) -> dict[str, Any]:
     """Return the contents of a round's line."""
     return {
         "round": record.round,
+        "asked": record.asked,
         "replies": record.replies,
         "failures": record.failures,
         **({"causes": record.causes} if record.causes else {}),
         "accuracy": record.accuracy,
+        "epsilon": record.epsilon,
+        **({"observed": record.observed} if record.observed else {}),
         **{
             side: {name: getattr(record, f"{side}_{name}") for name in _Bytes.model_fields}
             for side in ("uplink", "downlink")

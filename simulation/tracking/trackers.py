@@ -1,16 +1,17 @@
-"""Experiment trackers: a file, MLflow, TensorBoard, and Weights & Biases."""
+"""What is told of a run as it goes on: callbacks, and those for a file, MLflow, TensorBoard and W&B."""
 
 import csv
 import importlib
 import math
 import os
-import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dprec.errors import InputError, RunError, listed
+from dprec.components import imported, reference_of
+from dprec.errors import InputError, RunError, SettingError, listed, one_line, with_kind
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import flatten
 from simulation.storage.files import unusable
@@ -20,17 +21,63 @@ from strategies.participation import RoundRecord
 Scalar = bool | int | float | str
 
 
-class Tracker(typing.Protocol):
-    """Keeps the figures of one run, in the order in which they come."""
+@dataclass(frozen=True)
+class Started:
+    """A run that begins."""
 
-    def settings(self, values: Mapping[str, Scalar]) -> None:
-        """Keep the settings of the run, by dotted key; called once, first."""
+    name: str
+    """Its own, or that of its cell in a comparison."""
+    settings: Mapping[str, Scalar]
+    """By dotted key."""
+    directory: Path | None
+    group: str | None = None
+    """Name of the comparison that it is of."""
+
+
+class Callback:
+    """Is told of runs, one after the other; by default, does nothing.
+
+    A class of your own is named ``--track module:Class`` and made without arguments; in Python, instances are
+    taken too. What it raises ends the run.
+    """
+
+    def started(self, run: Started) -> None:
+        """Hear that a run begins, or goes on."""
+
+    def round(self, record: RoundRecord) -> None:
+        """Hear of a round that has ended."""
+
+    def finished(self, summary: Mapping[str, Any]) -> None:
+        """Hear what is in summary.json; the last that is heard of a run."""
+
+    def failed(self, reason: str) -> None:
+        """Hear why a run ends that has begun and is not finished."""
+
+
+_FINAL = ("accuracy", "privacy", "traffic", "time", "peak_memory_mb")
+"""Parts of summary.json whose numbers are a run's figures."""
+
+
+class _Tracker(Callback):
+    """Keeps the figures of runs."""
+
+    def round(self, record: RoundRecord) -> None:
+        self.figures(_numbers({**line_of(record), "round": None}), record.round)
+
+    def finished(self, summary: Mapping[str, Any]) -> None:
+        self.figures(_numbers({key: summary[key] for key in _FINAL}), None)
+        self.close(failed=False)
+
+    def failed(self, reason: str) -> None:
+        self.close(failed=True)
 
     def figures(self, values: Mapping[str, float], round_index: int | None) -> None:
         """Keep figures of a round, counted from 1, or with None those of the whole run, at its end."""
+        raise NotImplementedError
 
-    def close(self, failure: str | None) -> None:
-        """End the record, and say why if the run failed."""
+    def close(self, *, failed: bool) -> None:
+        """End the record."""
+        raise NotImplementedError
 
 
 PACKAGES = {
@@ -58,13 +105,14 @@ def required(extra: str) -> Any:
 _TRACKED, _HEADER = "tracked.csv", ["round", "figure", "value"]
 
 
-class _CsvTracker:
+class _CsvTracker(_Tracker):
     """Appends lines ``round,figure,value`` to tracked.csv in the run directory; the run's own have no round.
 
     A run that is resumed goes on at the end of the file. Settings are not repeated: config.yaml has them.
     """
 
-    def __init__(self, name: str, directory: Path) -> None:
+    def started(self, run: Started) -> None:
+        directory = _directory(run, "csv")
         path = directory / _TRACKED
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -80,15 +128,12 @@ class _CsvTracker:
             self._file.close()
             raise InputError(str(path), "a file of something else", "a new directory")
 
-    def settings(self, values: Mapping[str, Scalar]) -> None:
-        pass
-
     def figures(self, values: Mapping[str, float], round_index: int | None) -> None:
         place = "" if round_index is None else round_index
         self._writer.writerows([place, figure, value] for figure, value in values.items())
         self._file.flush()
 
-    def close(self, failure: str | None) -> None:
+    def close(self, *, failed: bool) -> None:
         self._file.close()
 
 
@@ -99,20 +144,19 @@ _PARAMETERS_AT_ONCE = 100
 """MLflow refuses more in one request."""
 
 
-class _MlflowTracker:
-    """Keeps settings as parameters and figures as metrics, whose step is the round.
+class _MlflowTracker(_Tracker):
+    """Keeps settings as parameters and figures as metrics, whose step is the round; a comparison is a tag.
 
     Those of the whole run begin with ``final.`` and have no step.
     """
 
-    def __init__(self, name: str, directory: Path) -> None:
+    def started(self, run: Started) -> None:
         self._mlflow = required("mlflow")
         if not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
             self._mlflow.set_experiment(_DPREC)
-        self._mlflow.start_run(run_name=name)
-
-    def settings(self, values: Mapping[str, Scalar]) -> None:
-        pairs = list(values.items())
+        tags = None if run.group is None else {"comparison": run.group}
+        self._mlflow.start_run(run_name=run.name, tags=tags)
+        pairs = list(run.settings.items())
         for start in range(0, len(pairs), _PARAMETERS_AT_ONCE):
             self._mlflow.log_params(dict(pairs[start : start + _PARAMETERS_AT_ONCE]))
 
@@ -122,18 +166,18 @@ class _MlflowTracker:
         else:
             self._mlflow.log_metrics(dict(values), step=round_index)
 
-    def close(self, failure: str | None) -> None:
-        self._mlflow.end_run("FINISHED" if failure is None else "FAILED")
+    def close(self, *, failed: bool) -> None:
+        self._mlflow.end_run("FAILED" if failed else "FINISHED")
 
 
-class _TensorboardTracker:
+class _TensorboardTracker(_Tracker):
     """Writes figures as scalars, whose step is the round, and settings as a text."""
 
-    def __init__(self, name: str, directory: Path) -> None:
-        self._writer = required("tensorboard").SummaryWriter(str(directory / "tensorboard" / name))
-
-    def settings(self, values: Mapping[str, Scalar]) -> None:
-        self._writer.add_text("settings", "\n".join(f"    {key}: {value}" for key, value in values.items()))
+    def started(self, run: Started) -> None:
+        folder = _directory(run, "tensorboard") / "tensorboard" / run.name
+        self._writer = required("tensorboard").SummaryWriter(str(folder))
+        settings = "\n".join(f"    {key}: {value}" for key, value in run.settings.items())
+        self._writer.add_text("settings", settings)
 
     def figures(self, values: Mapping[str, float], round_index: int | None) -> None:
         of = ("final",) if round_index is None else ("rounds", round_index)
@@ -141,19 +185,18 @@ class _TensorboardTracker:
             self._writer.add_scalar(f"{of[0]}/{figure}", value, *of[1:])
         self._writer.flush()
 
-    def close(self, failure: str | None) -> None:
+    def close(self, *, failed: bool) -> None:
         self._writer.close()
 
 
-class _WandbTracker:
+class _WandbTracker(_Tracker):
     """Keeps settings as the run's configuration, rounds as its history, and figures as its summary."""
 
-    def __init__(self, name: str, directory: Path) -> None:
-        project = os.environ.get("WANDB_PROJECT", _DPREC)
-        self._run = required("wandb").init(project=project, name=name, dir=str(directory))
-
-    def settings(self, values: Mapping[str, Scalar]) -> None:
-        self._run.config.update(dict(values))
+    def started(self, run: Started) -> None:
+        wandb, project = required("wandb"), os.environ.get("WANDB_PROJECT", _DPREC)
+        folder = str(_directory(run, "wandb"))
+        self._run = wandb.init(project=project, name=run.name, group=run.group, dir=folder)
+        self._run.config.update(dict(run.settings))
 
     def figures(self, values: Mapping[str, float], round_index: int | None) -> None:
         if round_index is None:
@@ -161,100 +204,129 @@ class _WandbTracker:
         else:
             self._run.log(dict(values), step=round_index)
 
-    def close(self, failure: str | None) -> None:
-        self._run.finish(exit_code=0 if failure is None else 1)
+    def close(self, *, failed: bool) -> None:
+        self._run.finish(exit_code=int(failed))
 
 
-TRACKERS: dict[str, Callable[[str, Path], Tracker]] = {
+TRACKERS: dict[str, type[Callback]] = {
     "csv": _CsvTracker,
     "mlflow": _MlflowTracker,
     "tensorboard": _TensorboardTracker,
     "wandb": _WandbTracker,
 }
-"""The trackers, by name: from the name of a run and its directory."""
-
-
-_FINAL = ("accuracy", "privacy", "traffic", "time", "peak_memory_mb")
-"""Parts of summary.json whose numbers are a run's figures."""
+"""The trackers, by name."""
 
 
 class Recording:
-    """A run as its trackers see it.
+    """A run as its callbacks hear of it."""
 
-    ``trackers``: by their names.
-    """
+    def __init__(self) -> None:
+        self._hear: list[tuple[str, Callback]] = []
+        self._last = 0
 
-    def __init__(self, trackers: Mapping[str, Tracker]) -> None:
-        self._trackers, self._last = trackers, 0
-
-    def tell(self, call: Callable[[Tracker], None]) -> None:
-        """Call every tracker; raises RunError naming one that fails."""
-        for name, tracker in self._trackers.items():
-            try:
-                call(tracker)
-            except Exception as error:  # whatever the package of somebody else raises
-                raise RunError(f"tracker {name}: {type(error).__name__}: {error}") from error
+    def start(self, one: str | Callback, run: Started) -> None:
+        """Tell a callback that the run begins; it hears of the run until that ends."""
+        own = _class_of(one)
+        name = one if isinstance(one, str) else reference_of(own)
+        with _naming(name):
+            callback = own() if isinstance(one, str) else one
+            callback.started(run)
+        self._hear.append((name, callback))
 
     def round(self, record: RoundRecord) -> None:
         """Pass on a round that has ended."""
         self._last = record.round
-        figures = _numbers({key: value for key, value in line_of(record).items() if key != "round"})
-        self.tell(lambda tracker: tracker.figures(figures, record.round))
+        for name, callback in self._hear:
+            with _naming(name):
+                callback.round(record)
 
     def finish(self, record: RunRecord) -> None:
-        """Pass on the rounds that have not been, and the figures of the run."""
+        """Pass on the rounds that have not been, and the summary."""
         for one in record.rounds:
             if one.round > self._last:
                 self.round(one)
         summary = record.summary.as_json()
-        figures = _numbers({key: summary[key] for key in _FINAL})
-        self.tell(lambda tracker: tracker.figures(figures, None))
+        while self._hear:
+            name, callback = self._hear.pop()
+            with _naming(name):
+                callback.finished(summary)
+
+    def fail(self, error: BaseException) -> None:
+        """Pass on why the run ends; what callbacks raise then is added as notes."""
+        for name, callback in self._hear:
+            try:
+                callback.failed(one_line(error) if isinstance(error, Exception) else "interrupted")
+            except Exception as another:  # whatever the package of somebody else raises
+                error.add_note(f"tracker {name}: {with_kind(another)}")
 
 
-def check_trackers(names: Sequence[str]) -> None:
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # whatever the package of somebody else raises
+        raise RunError(f"tracker {name}: {with_kind(error)}") from error
+
+
+def check_trackers(track: Sequence[str | Callback]) -> None:
     """Refuse trackers that do not exist or are not installed, before a directory is claimed.
 
     Raises InputError.
     """
-    for name in names:
-        if name not in TRACKERS:
-            raise InputError("track", repr(name), listed(list(TRACKERS), name))
-        if name in PACKAGES:
-            required(name)
+    for each in track:
+        _class_of(each)
+
+
+def _class_of(one: str | Callback) -> type[Callback]:
+    if isinstance(one, Callback):
+        return type(one)
+    if one in PACKAGES:
+        required(one)
+    if one in TRACKERS:
+        return TRACKERS[one]
+    if not (isinstance(one, str) and ":" in one):
+        accepted = f"{listed(list(TRACKERS), str(one))}, module:Class of your own, or in Python a Callback"
+        raise InputError("track", repr(one), accepted)
+    try:
+        return imported(one, Callback)
+    except SettingError as error:
+        raise InputError("track", error.found, error.accepted) from None
 
 
 @contextmanager
-def recording(names: Sequence[str], config: RunConfig, directory: Path | None) -> Iterator[Recording]:
-    """Open trackers for a run and close them at its end, however it ends.
+def recording(
+    track: Sequence[str | Callback],
+    config: RunConfig,
+    directory: Path | None,
+    *,
+    name: str | None = None,
+    group: str | None = None,
+) -> Iterator[Recording]:
+    """Tell callbacks of a run until its end, however it ends.
 
-    ``names``: keys of `TRACKERS`.
-    Raises InputError when there is no directory. Raises RunError when a tracker fails.
+    ``track``: as `check_trackers` takes it; ``name``: of the run, by default that of its configuration;
+    ``group``: of the comparison that it is of.
+    Raises InputError when a tracker needs a directory. Raises RunError when a callback fails.
     """
-    if not names:
-        yield Recording({})
-        return
-    if directory is None:
-        raise InputError("track", f"{names[0]}, but no directory", "a directory for the run")
-    trackers: dict[str, Tracker] = {}
-    record, failure = Recording(trackers), "interrupted"
+    values, record = flatten(config.plain_values()), Recording()
+    plain = {key: value if isinstance(value, Scalar) else str(value) for key, value in values.items()}
+    run = Started(name or config.name, plain, directory, group)
     try:
-        for name in dict.fromkeys(names):
-            try:
-                trackers[name] = TRACKERS[name](config.name, directory)
-            except InputError:
-                raise
-            except Exception as error:
-                raise RunError(f"tracker {name}: {type(error).__name__}: {error}") from error
-        values = flatten(config.plain_values())
-        plain = {key: value if isinstance(value, Scalar) else str(value) for key, value in values.items()}
-        record.tell(lambda tracker: tracker.settings(plain))
+        for place, each in enumerate(track):
+            if each not in track[:place]:
+                record.start(each, run)
         yield record
-        failure = ""
-    except Exception as error:
-        failure = str(error) or type(error).__name__
+    except BaseException as error:
+        record.fail(error)
         raise
-    finally:
-        record.tell(lambda tracker: tracker.close(failure or None))
+
+
+def _directory(run: Started, name: str) -> Path:
+    if run.directory is None:
+        raise InputError("track", f"{name}, but no directory", "a directory for the run, which its node sees")
+    return run.directory
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:

@@ -128,8 +128,9 @@ def test_the_columns_of_a_comparison(name: str, page: str, compared: Path) -> No
 
 
 def test_the_keys(page: str, ran: Path) -> None:
-    line = line_of(RoundRecord(1, 9, 1, None, 1, 2, 3, 4, 0.1, {"late": 1}))
-    written = {key.partition(".")[0] if key.startswith("causes") else key for key in flatten(line)}
+    line = line_of(RoundRecord(1, 9, 1, None, 1, 2, 3, 4, 0.1, {"late": 1}, 1.0, {"loss": 1.0}))
+    free: tuple[str, ...] = "causes", "observed"
+    written = {key.partition(".")[0] if key.startswith(free) else key for key in flatten(line)}
     assert tables(page, "rounds.jsonl") == [written]
     summary = json.loads((ran / "summary.json").read_text(encoding="utf-8"))
     free = "completion_diagnostics", "environment", "files", "groups"

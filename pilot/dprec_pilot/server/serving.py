@@ -24,7 +24,7 @@ from simulation.courses.task import ServerOutcome, ServerTask
 from simulation.storage.directories import CONFIG, REPORT, SUMMARY
 from simulation.storage.files import Columns
 from simulation.storage.run_directory import RunDirectory
-from simulation.storage.run_files import RANK, RunRecord, traffic_columns
+from simulation.storage.run_files import RANK, RunRecord, ended_with, traffic_columns
 from simulation.storage.summarise import notes_on_composition, summary_of, values_of_scale
 from simulation.storage.summary import Accuracy, DatasetSummary, Summary
 from strategies.roster import Roster
@@ -139,7 +139,7 @@ def _record(
         ),
         predictions={name: np.empty(0) for name in columns},
         traffic=traffic,
-        rounds=outcome.rounds,
+        rounds=ended_with(outcome.rounds, composed),
         channel=outcome.channel,
         privacy=outcome.accountant,
     )

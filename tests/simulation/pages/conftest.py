@@ -164,10 +164,14 @@ def _rounds(
     assert last is not None
     values = last + 1.2 / np.arange(1, rounds + 1) - 1.2 / rounds
     up, down = (int(own.sum() / rounds) for own in (traffic.uplink_message, traffic.downlink_message))
+    observed = [{"norm": 2 / place, "clip": 1.0, "loss": 0.5 + 0.1 / place} for place in range(1, rounds + 1)]
     return tuple(
-        RoundRecord(number, USERS, 0, {**accuracy, metric: float(value)}, 0, up, 0, down, 0.25)
+        RoundRecord(
+            number, USERS, 0, {**accuracy, metric: float(value)}, 0, up, 0, down, 0.25,
+            epsilon=number / rounds, observed=observed[number - 1] if rounds > 1 else {},
+        )
         for number, value in enumerate(values, start=1)
-    )
+    )  # fmt: skip
 
 
 def _channel(config: RunConfig, train: Ratings) -> Any:

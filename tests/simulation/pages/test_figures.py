@@ -33,6 +33,7 @@ from simulation.pages.run_figures import (
     draw_rounds,
     evaluated_rounds,
     group_by_rating,
+    rounds_plot,
     summary_plot,
 )
 from simulation.storage.run_files import read_run
@@ -227,6 +228,25 @@ def test_bytes_of_rounds_add_up_also_where_nothing_was_measured() -> None:
     measured: dict[int, dict[str, float | None] | None] = {1: {"rmse": 2.0}, 2: None, 3: {"rmse": 1.0}}
     rounds = [RoundRecord(number, 1, 0, each, 4, 5, 0, 1, 0.1) for number, each in measured.items()]
     assert evaluated_rounds(rounds, RMSE) == [(1, 6.0, 2.0), (3, 18.0, 1.0)]
+
+
+def test_losses_and_updates_are_drawn_round_by_round(run_directory: Directories) -> None:
+    """A round of which nothing is known leaves a gap; the clip stands beside the norm."""
+    run = read_run(run_directory(protocol="iterative", rounds=4, per="user"))
+    first, *others = run.rounds
+    run = replace(run, rounds=(replace(first, epsilon=None, observed={}), *others))
+    lost, norms, losses = panels(rounds_plot(run))
+    for ax, expected in (
+        (lost, [[0.5, 0.75, 1.0]]),
+        (norms, [[1.0, 2 / 3, 0.5], [1.0, 1.0, 1.0]]),
+        (losses, [[0.55, 0.5 + 0.1 / 3, 0.525]]),
+    ):
+        drawn = [places(line) for line in ax.lines if len(places(line)[0]) == 4]
+        assert [line[0] for line in drawn] == [[1, 2, 3, 4]] * len(expected)
+        assert np.isnan([line[1][0] for line in drawn]).all()
+        assert [line[1][1:] for line in drawn] == [pytest.approx(each) for each in expected]
+    assert set(legend(norms)) == {"norm", "clip"}
+    assert rounds_plot(replace(run, rounds=run.rounds[:2])) is None
 
 
 def test_a_ring_on_the_baseline_is_where_a_protocol_begins_to_beat_it() -> None:

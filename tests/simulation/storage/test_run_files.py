@@ -27,7 +27,7 @@ from tests.make import STARS
 
 ROUNDS = (
     RoundRecord(1, 40, 2, {"rmse": 1.25, "mae": None, "k": 10}, 1, 2, 3, 4, 0.5),
-    RoundRecord(2, 41, 1, None, 5, 6, 7, 8, 0.25),
+    RoundRecord(2, 41, 1, None, 5, 6, 7, 8, 0.25, {"late": 1}, 0.75, {"norm": 2.5, "clip": 1.0}),
 )
 
 
@@ -35,6 +35,12 @@ def test_rounds_come_back() -> None:
     text = "".join(written_rounds(ROUNDS))
     assert parse_rounds(text, "rounds.jsonl") == ROUNDS
     assert [json.loads(line) for line in text.splitlines()] == [line_of(record) for record in ROUNDS]
+
+
+def test_a_line_without_losses_and_who_was_asked_is_read() -> None:
+    line = {key: value for key, value in line_of(ROUNDS[0]).items() if key not in ("asked", "epsilon")}
+    assert parse_rounds(json.dumps(line), "rounds.jsonl") == ROUNDS[:1]
+    assert [line_of(record)["asked"] for record in ROUNDS] == [42, 42]
 
 
 @pytest.mark.parametrize(
