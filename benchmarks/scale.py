@@ -50,7 +50,7 @@ from simulation.configuration.models import SimulationOptions
 from simulation.engine.session import open_session
 from strategies.report_collection import Collected, ReportCollection
 
-RATINGS_PER_USER, STOCK_FLOATS, EPSILON = 20, 50, 1.0
+RATINGS_PER_USER, EPSILON = 20, 1.0
 REQUIRED_RATIO, RATIO_USERS = 50, 10_000
 REQUIRED = {1_000_000: (12.0, 2.0), 10_000_000: (30.0, 5.0)}
 """Seconds and gigabytes that a round may take, by users."""
@@ -184,11 +184,11 @@ def stock_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
 
     client, server = ClientApp(), ServerApp()
     began = time.perf_counter()
-    startup, seconds = 0.0, []
+    startup, seconds, processor = 0.0, [], []
 
     @client.train()
     def train(message: Message, context: Context) -> Message:
-        update = np.full(STOCK_FLOATS, context.node_config["partition-id"], dtype=np.float32)
+        update = np.full(chosen.stock_floats, context.node_config["partition-id"], dtype=np.float32)
         return Message(RecordDict({"arrays": ArrayRecord([update])}), reply_to=message)
 
     def ask(grid: Grid, nodes: list[int]) -> NDArray[np.float32]:
@@ -208,9 +208,10 @@ def stock_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
         ask(grid, nodes[: 4 * chosen.workers])  # workers import on their first message
         startup = time.perf_counter() - began
         for _ in range(chosen.stock_repeats):
-            started = time.perf_counter()
+            started, started_cpu = time.perf_counter(), processor_seconds(os.getpid())
             ask(grid, nodes)
             seconds.append(time.perf_counter() - started)
+            processor.append(processor_seconds(os.getpid()) - started_cpu)
 
     logging.getLogger("flwr").setLevel(logging.ERROR)
     with warnings.catch_warnings():
@@ -229,7 +230,7 @@ def stock_rounds(result: Connection, users: int, chosen: argparse.Namespace) -> 
                 },
             },
         )
-    result.send(Rounds(startup, seconds, STOCK_FLOATS * 4, []))
+    result.send(Rounds(startup, seconds, chosen.stock_floats * 4, processor))
 
 
 HEADER = f"{'':7}{'users':>11}{'nodes':>8}{'start-up s':>12}{'first s':>9}{'median s':>10}{'CPU s':>8}"
@@ -261,6 +262,7 @@ def main() -> int:
     arguments.add_argument("--workers", type=int, default=2, help="Ray workers, of both")
     arguments.add_argument("--stock-users", type=int, default=10_000)
     arguments.add_argument("--stock-repeats", type=int, default=1, help="rounds of the stock app")
+    arguments.add_argument("--stock-floats", type=int, default=50, help="that each of its nodes sends")
     arguments.add_argument("--skip-stock", action="store_true")
     arguments.add_argument("--sweeps", type=int, default=0, help="sweeps of the completion; 0 for none")
     chosen = arguments.parse_args()

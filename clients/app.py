@@ -6,19 +6,16 @@ The app of a simulation is Flower's, and in `clients.refusing`; a device that st
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 
-from clients import delivery, iterative, one_shot
+from clients import delivery, federated, iterative, one_shot
 from clients.iterative import AddUp, reply_with_reports
 from clients.population import Brought, Partition, partition_id_of, partition_of
 from dprec import exchange
 from dprec.arrays import Bools
-from dprec.exchange import UPDATE, Refusal, RefusalCode
-from dprec.protocols.federated import FederatedProtocol
-from dprec.protocols.iterative import IterativeProtocol
+from dprec.exchange import Refusal, RefusalCode
 
 if TYPE_CHECKING:
     from flwr.clientapp import ClientApp
@@ -57,7 +54,18 @@ def client_app(root: str, brought: Mapping[str, Brought] | None = None) -> Clien
     from clients.refusing import RefusingApp
 
     runs = {} if brought is None else brought
-    return answering(RefusingApp(), lambda message, context: partition_of(root, message, context, runs))
+
+    def hosted(message: Message, context: Context) -> Partition:
+        return partition_of(root, message, context, runs)
+
+    app = answering(RefusingApp(), hosted)
+
+    @app.query(exchange.action_of(exchange.TELL))
+    def tell(message: Message, context: Context) -> Message:
+        """Tell what only a simulation is told."""
+        return federated.tell(message, hosted(message, context), context)
+
+    return app
 
 
 def answering(app: AppT, partition_for: PartitionFor) -> AppT:
@@ -129,9 +137,9 @@ def _take_part_in_rounds(app: Answering, partition_for: PartitionFor) -> None:
         def answer(message: Message, context: Context) -> Message:
             return answer_with_sum(contribute, message, partition_for(message, context), context)
 
-    register(exchange.TRAIN, partial(iterative.answers, kind=IterativeProtocol))
+    register(exchange.TRAIN, iterative.answers)
     register(exchange.STATISTICS, iterative.contributions)
-    register(UPDATE, partial(iterative.answers, kind=FederatedProtocol))
+    register(exchange.UPDATE, federated.updates)
 
     @app.train(exchange.action_of(exchange.SLOPES))
     def slopes(message: Message, context: Context) -> Message:

@@ -29,6 +29,7 @@ from dprec.completion import Profiles
 from dprec.errors import SettingError
 from dprec.exchange import Refusal, RefusalCode
 from dprec.gradients import Aggregate, RoundDraws
+from dprec.protocols.iterative import IterativeProtocol
 from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.protocols.rounds import BroadcastProtocol
 from dprec.protocols.sums import SumsProtocol
@@ -77,16 +78,16 @@ def reply_with_reports(
 
 
 def answers(
-    partition: Partition, request: exchange.GradientRequest, context: Context, kind: type[BroadcastProtocol]
+    partition: Partition, request: exchange.GradientRequest, context: Context
 ) -> tuple[Sequence[bytes], AddUp]:
     """Return the report of every user of a partition, and what validates and adds them up.
 
     Raises Refusal when other devices are asked, what was sent is malformed, the budget was divided by fewer
     rounds, the round has been answered for something else, or a later one has been answered.
     """
-    population, protocol = partition.population, partition.population.installed(kind)
+    population, protocol = partition.population, partition.population.installed(IterativeProtocol)
     memory = Memory.of(population, protocol.rounds, context)
-    device = _device(protocol, request.factors, population, memory if protocol.keeps_last else None)
+    device = device_of(protocol, request.factors, population, memory if protocol.keeps_last else None)
     memory.answer_once(request.round_index, device.question)
     if protocol.keeps_last:
         memory.hold(device.encode())
@@ -111,13 +112,13 @@ def receive_learned(partition: Partition, final: exchange.FinalFactors, context:
     population = partition.population
     protocol: Any = population.installed(BroadcastProtocol, SumsProtocol, RandomizedSetsProtocol)
     memory = Memory.of(population, protocol.rounds, context) if protocol.keeps_last else None
-    device = _device(protocol, final.factors, population, memory)
+    device = device_of(protocol, final.factors, population, memory)
     if memory is not None:
         memory.hold(device.encode())
     population.show(lambda process: device.predictions(profiles_of(partition)))
 
 
-def _device(protocol: Any, sent: bytes, population: Population, memory: Memory | None) -> Any:
+def device_of(protocol: Any, sent: bytes, population: Population, memory: Memory | None) -> Any:
     """Return what devices hold that were sent some bytes, which may be changes of what they held before.
 
     ``memory``: None where they keep nothing.

@@ -14,10 +14,12 @@ import hashlib
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
 from flwr.app import ConfigRecord, Context
 
 from clients.population import HeldQuestion, Population
-from dprec.exchange import Refusal, RefusalCode
+from dprec.arrays import AnyArray
+from dprec.exchange import Refusal, RefusalCode, Told
 
 _HELD = "held-factors"
 
@@ -73,6 +75,32 @@ class Memory:
             assert isinstance(whole, bytes)
             return whole
         return self.resumed.sent if self.resumed is not None else None
+
+    def keep(self, told: Told, before: tuple[AnyArray, ...]) -> None:
+        """Keep what devices keep after a round, and kept before it."""
+        self.context.state[f"told-{self.run}"] = ConfigRecord(told.entries())
+        nothing = np.zeros(0)
+        earlier = Told(told.round_index, before, nothing, nothing)
+        self.context.state[f"before-{self.run}"] = ConfigRecord(earlier.entries())
+
+    def told(self, *, before: bool = False) -> Told | None:
+        """Return what devices keep and computed last, or kept ``before`` it; None if they have not."""
+        record = self.context.state.get(f"{'before' if before else 'told'}-{self.run}")
+        return Told.of(record) if isinstance(record, ConfigRecord) else None
+
+    def kept(self, users: slice, *, again: bool) -> tuple[AnyArray, ...] | None:
+        """Return what some users keep, or kept before their last answer; None before the first.
+
+        Raises Refusal where an interruption has left only what they kept after it.
+        """
+        if (told := self.told(before=again)) is not None:
+            return told.kept
+        if self.resumed is None or self.resumed.kept is None:
+            return None
+        if again:
+            reason = f"asked for round {self.resumed.round_index} again, of a run that goes on after it"
+            raise Refusal(RefusalCode.ROUND_ANSWERED, reason)
+        return tuple(each[users] for each in self.resumed.kept)
 
     @property
     def _answers(self) -> str:

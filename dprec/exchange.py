@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from io import BytesIO
 from typing import Any, Self, TypeGuard
 
 import numpy as np
 
-from dprec.arrays import AnyArray, Bools, Ints, Pieces, offsets
+from dprec.arrays import AnyArray, Bools, Floats, Ints, Pieces, offsets
 
 IDENTIFY = "query.identify"
 """Which partition does this node host? Carries no record."""
@@ -45,6 +46,10 @@ RECOMMEND = "query.recommend"
 REPLACE = "query.replace"
 """Replace the source items and send the AlterEgos: a `ReplacementRequest`."""
 
+TELL = "query.tell"
+"""Tell what the devices keep, and what they computed last: `Told`, in a simulation alone. Carries no record.
+"""
+
 MESSAGE_TYPES = frozenset(
     {
         *(IDENTIFY, REPORT, COUNT, REPLACE, DELIVER, PERSONALIZE, RECOMMEND),
@@ -52,6 +57,9 @@ MESSAGE_TYPES = frozenset(
     }
 )
 """All that a device can be sent."""
+
+OF_SIMULATIONS = frozenset({TELL})
+"""What the nodes of a simulation can be sent besides."""
 
 REQUEST, REPLY, NODE = "request", "reply", "node"
 """Names of the records in a message: of a request, of reports, and of the answer to `IDENTIFY`."""
@@ -299,6 +307,37 @@ def _places(record: Record, key: str, reports: int) -> tuple[int, ...]:
     ):
         raise ValueError(f"marks of {key} users that are not in the reply")
     return tuple(places)
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What the devices of a simulated partition keep, and computed in a round."""
+
+    round_index: int
+    """The last round that anybody of the partition answered; 0 for none."""
+    kept: tuple[AnyArray, ...]
+    """With the users first."""
+    norms: Floats
+    """Of the updates before clipping; infinite of those that are not finite, NaN of who was not asked."""
+    losses: Floats
+    """As models report them; NaN where there is none; shape (users,)."""
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """Read what a node of a simulation has told, or remembers."""
+        arrays = [np.load(BytesIO(each), allow_pickle=False) for each in record["arrays"]]  # type: ignore[attr-defined]
+        return cls(_integer(record, "round"), tuple(arrays[2:]), *arrays[:2])
+
+    def entries(self) -> Entries:
+        """Return the entries of a record."""
+        arrays = self.norms, self.losses, *self.kept
+        return {"round": self.round_index, "arrays": [_saved(each) for each in arrays]}
+
+
+def _saved(array: AnyArray) -> bytes:
+    file = BytesIO()
+    np.save(file, array, allow_pickle=False)
+    return file.getvalue()
 
 
 class RefusalCode(IntEnum):

@@ -125,7 +125,7 @@ class RoundAccount:
             accuracy=None,
             seconds=time.perf_counter() - self._started,
             causes=dict(sorted(causes.items())),
-            **self.spent(),
+            **self.spent(),  # type: ignore[arg-type]
         )
 
     def _request_size(self, content: RecordDict) -> int:

@@ -9,7 +9,7 @@ import logging
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,9 +18,9 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
 from dprec.accounting import PrivacyAccountant
-from dprec.arrays import Bools, Ints, Pieces
+from dprec.arrays import AnyArray, Bools, Ints, Pieces
 from dprec.attacks import ReleasedSum
-from dprec.exchange import GradientRequest, SlopesRequest
+from dprec.exchange import REPLY, TELL, GradientRequest, SlopesRequest, Told
 from dprec.gradients import Aggregate
 from dprec.protocols.base import Public
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol, Slopes, SlopesServer
@@ -121,7 +121,8 @@ class TrainingRounds(Strategy):
 
         accepted = self._learn(server_round, arriving)
         price = self.protocol.charge(server_round, self.counts)
-        self.accountant.step(server_round, sent, price.per_rating, price.per_user, price.mechanism)
+        charged = np.ones_like(sent) if price.everybody else sent
+        self.accountant.step(server_round, charged, price.per_rating, price.per_user, price.mechanism)
         self.holders = in_time
         asked = int(self._asked.sum())
         self.records.append(self._account.record(server_round, asked=asked, accepted=accepted))
@@ -191,6 +192,8 @@ class BroadcastRounds(TrainingRounds):
     received: list[Received] = field(default_factory=list, init=False)
     released: list[ReleasedSum] = field(default_factory=list, init=False)
     """Of all rounds, where the strategy remembers; no checkpoint holds it."""
+    kept: tuple[AnyArray, ...] = field(default=(), init=False)
+    """What devices keep, users first, where a simulation has them tell it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -231,16 +234,39 @@ class BroadcastRounds(TrainingRounds):
                 self.received[-1].take(sums)
             total = sums.aggregate if total is None else total + sums.aggregate
         if total is None or not total.users:
-            return 0
+            if not self.protocol.learns_of_nobody:
+                return 0
+            total = Aggregate(np.zeros(device.reading.sum_shape, dtype=np.int64), None, 0)
         released = self.server.learn(server_round, total)
         if self.remembers and released is not None:
             self.released.append(released)
         return total.users
 
+    def observe(self, grid: Grid) -> None:
+        """Have the nodes of a simulation tell what their devices keep, and computed in the last round.
+
+        Raises RunError where nothing that was computed can be used.
+        """
+        contents = {partition_id: RecordDict() for partition_id in range(len(self.roster.node_ids))}
+        answers = self.roster.ask(grid, TELL, contents, self.group)
+        told = [Told.of(answer.content[REPLY]) for answer in answers.values()]
+        self.kept = tuple(np.concatenate(each) for each in zip(*(part.kept for part in told), strict=True))
+        now = [part.round_index == len(self.records) for part in told]
+        norms, losses = (
+            np.concatenate(
+                [np.where(own, getattr(part, name), np.nan) for own, part in zip(now, told, strict=True)]
+            )
+            for name in ("norms", "losses")
+        )
+        device = self.broadcast
+        assert device is not None, "a round in which nothing was asked"
+        observed = device.observed(norms[self.rated], losses[self.rated], len(self.records))
+        self.records[-1] = replace(self.records[-1], observed=observed)
+
     @property
     def learned(self) -> AnsweringDevice:
         """What is delivered: of the last round, or of the best, if the rounds stop early."""
-        return self.server.learned if self.best is None else self.best
+        return self.server.learned.keeping(self.kept) if self.best is None else self.best
 
 
 @dataclass(eq=False)

@@ -1,6 +1,6 @@
 """What many tests begin with: a population on disk, and a grid that keeps what goes through it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ from flwr.app import ConfigRecord, Message, RecordDict
 
 from clients.app import client_app
 from clients.faults import FaultOptions
-from clients.population import write_population
+from clients.population import Brought, write_population
 from dprec.exchange import Reports
 from dprec.protocols.base import Protocol
 from dprec.randomness import RunKeys
@@ -71,10 +71,12 @@ class OneNode:
     ----------
     folder : Path
         Holds the populations, by the names of runs.
+    brought : mapping of str to Brought, optional
+        What runs need from outside dprec.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.grid = LocalGrid(client_app(str(folder)), 1)
+    def __init__(self, folder: Path, brought: Mapping[str, Brought] | None = None) -> None:
+        self.grid = LocalGrid(client_app(str(folder), brought), 1)
         (self.node,) = self.grid.get_node_ids()
 
     def ask(self, kind: str, content: RecordDict, run: str = "run") -> Message:

@@ -1,30 +1,76 @@
 """Models that are learned in rounds from clipped updates of single users, with Gaussian noise."""
 
 from dprec.components import Registry
+from dprec.federated.adaptive_clip import AdaptiveClip
 from dprec.federated.alone import (
-    ContractError,
+    FROM_ONE_USER,
     check_predictions,
     check_updates,
     moved_by_others,
+    some_devices,
     some_people,
 )
 from dprec.federated.collaborative_filtering import CollaborativeFiltering
-from dprec.federated.updates import STEPS, FederatedModel, Parameters, UpdateCode, code_of, of_holders
+from dprec.federated.contract import BEFORE_A_RUN, RULES, Broken, Rule, Trial, verdicts
+from dprec.federated.matrix_factorization import AveragedFactorization
+from dprec.federated.model import (
+    Computed,
+    ContractError,
+    Devices,
+    FederatedModel,
+    Parameters,
+    Profile,
+    State,
+    Update,
+    arrays_of,
+    as_array,
+    begun,
+)
+from dprec.federated.neural_filtering import NeuralFiltering
+from dprec.federated.propagation import OwnEdges
+from dprec.federated.shared_representation import SharedRepresentation
+from dprec.federated.updates import LARGEST_CLIP, LEAST_CLIP, STEPS, UpdateCode, code_of
 
-MODELS: Registry[FederatedModel] = Registry("model", FederatedModel, [CollaborativeFiltering])
+MODELS: Registry[FederatedModel] = Registry(
+    "model",
+    FederatedModel,
+    [CollaborativeFiltering, AveragedFactorization, NeuralFiltering, SharedRepresentation, OwnEdges],
+)
 
 __all__ = [
+    "BEFORE_A_RUN",
+    "FROM_ONE_USER",
+    "LARGEST_CLIP",
+    "LEAST_CLIP",
     "MODELS",
+    "RULES",
     "STEPS",
+    "AdaptiveClip",
+    "AveragedFactorization",
+    "Broken",
     "CollaborativeFiltering",
+    "Computed",
     "ContractError",
+    "Devices",
     "FederatedModel",
+    "NeuralFiltering",
+    "OwnEdges",
     "Parameters",
+    "Profile",
+    "Rule",
+    "SharedRepresentation",
+    "State",
+    "Trial",
+    "Update",
     "UpdateCode",
+    "arrays_of",
+    "as_array",
+    "begun",
     "check_predictions",
     "check_updates",
     "code_of",
     "moved_by_others",
-    "of_holders",
+    "some_devices",
     "some_people",
+    "verdicts",
 ]

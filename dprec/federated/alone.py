@@ -8,74 +8,84 @@ of a clip, 1.5e-8 in double and 3.5e-4 in single precision. What is sent is roun
 numbers that differ by less are sent alike unless they lie on either side of a step's edge.
 """
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-from dprec.arrays import Floats, Ints, offsets
+from dprec.arrays import Floats, Ints, Uint64s, offsets
 from dprec.completion import Profiles
-from dprec.components import reference_of
-from dprec.errors import InputError
-from dprec.federated.updates import FederatedModel, Parameters, UpdateCode
-from dprec.predictions import Predict
-from dprec.randomness import generator
+from dprec.federated.model import Computed, ContractError, Devices, FederatedModel, Parameters, begun
+from dprec.federated.updates import UpdateCode
+from dprec.randomness import generator, words
 from dprec.ratings import RatingScale
 
 FROM_ONE_USER = "what follows from each user's ratings alone, the same however often it is computed"
-
-_LINE = re.compile(rf"(\S+:\S+): ((?:updates|predictions|contributions) of .*); accepted: {FROM_ONE_USER}")
-
-
-class ContractError(InputError):
-    """Code from outside by which rows of users depend on more than their ratings: no device is at fault."""
-
-    @classmethod
-    def in_words(cls, reason: str) -> "ContractError | None":
-        """Return the error whose line is in a reason; None if there is none."""
-        told = _LINE.search(reason)
-        return None if told is None else cls(told[1], told[2], FROM_ONE_USER)
 
 
 def check_updates(
     model: FederatedModel,
     code: UpdateCode,
     parameters: Parameters,
-    profiles: Profiles,
-    updates: Parameters,
+    devices: Devices,
+    computed: Computed,
     users: Ints,
 ) -> None:
-    """Raise ContractError unless the updates of up to two users of a partition are those of each alone.
+    """Raise ContractError unless what up to two users of a partition compute is what each computes alone.
 
-    ``updates``: of the whole partition; ``users``: their places in it.
+    ``computed``: of the whole partition; ``users``: their places in it.
     """
-    precision = _precision(updates)
+    precision = precision_of(computed.updates)
     for chosen in _groups(users):
-        rows = code.scaled(tuple(each[chosen] for each in updates))
-        again = code.scaled(model.updates(parameters, profiles.of_users(chosen)))
-        apart = float(np.linalg.norm(rows - again, axis=1).max())
+        again = model.computed(parameters, devices.of_users(chosen))
+        rows = code.scaled(tuple(each[chosen] for each in computed.updates))
+        apart = float(np.linalg.norm(rows - code.scaled(again.updates), axis=1).max())
         if not apart <= precision:
             _refuse(model, "updates", chosen, f"{apart:.3g} clips")
+        for kept, anew in zip(computed.state, again.state, strict=True):
+            if not np.array_equal(kept[chosen], anew, equal_nan=True):
+                _refuse(model, "state", chosen, f"up to {np.abs(kept[chosen] - anew).max():.3g}")
 
 
 def check_predictions(
-    model: FederatedModel, parameters: Parameters, profiles: Profiles, predict: Predict, users: Ints
+    model: FederatedModel,
+    parameters: Parameters,
+    devices: Devices,
+    predicting: Mapping[str, Any],
+    users: Ints,
 ) -> None:
     """Raise ContractError unless predictions for up to two users of a partition are those for each alone.
 
-    ``predict``: for the whole partition; ``users``: their places in it.
+    ``predicting``: for the whole partition; ``users``: their places in it.
     """
-    items = np.arange(profiles.n_items)
+    items = np.arange(devices.profiles.n_items)
     for chosen in _groups(users):
-        own = model.predictor(parameters, profiles.of_users(chosen))
+        own = model.predicting(parameters, devices.of_users(chosen))["predict"]
         rows = np.repeat(np.arange(chosen.size), items.size), np.tile(items, chosen.size)
-        known, again = predict(chosen[rows[0]], rows[1]), own(*rows)
+        known, again = predicting["predict"](chosen[rows[0]], rows[1]), own(*rows)
         differ = (known != again) & ~(np.isnan(known) & np.isnan(again))
         apart = float(np.abs(known - again)[differ].max(initial=0.0))
-        if not apart <= _precision((known, again)) * max(1.0, float(np.abs(known[differ]).max(initial=0.0))):
+        largest = float(np.abs(known[differ]).max(initial=1.0))
+        if not apart <= precision_of((known, again)) * largest:
             _refuse(model, "predictions", chosen, f"{apart:.3g}")
 
 
+def some_devices(model: FederatedModel, users: int, n_items: int, scale: RatingScale, seed: int) -> Devices:
+    """Return devices of made-up users before their first round; see `some_people`."""
+    keys = some_keys(users, seed)
+    # A copy, as a model may change what it is given.
+    profiles = some_people(users, n_items, scale, seed).of_users(np.arange(users))
+    return Devices(profiles, begun(model, n_items, scale, keys), keys)
+
+
+@lru_cache(maxsize=64)
+def some_keys(users: int, seed: int) -> Uint64s:
+    """Return keys of what made-up users draw, shape (users, 2)."""
+    return words(seed, "keys of made-up users", 0, 2 * users, round_index=users).reshape(users, 2)
+
+
+@lru_cache(maxsize=64)
 def some_people(users: int, n_items: int, scale: RatingScale, seed: int) -> Profiles:
     """Return made-up users, of whom the last has no rating and the others have 1 to a third of the items."""
     random, most = generator(seed, "made-up users"), max(1, n_items // 3)
@@ -90,28 +100,28 @@ def some_people(users: int, n_items: int, scale: RatingScale, seed: int) -> Prof
 
 
 def moved_by_others(
-    model: FederatedModel, code: UpdateCode, parameters: Parameters, profiles: Profiles, others: Profiles
+    model: FederatedModel, code: UpdateCode, parameters: Parameters, devices: Devices, others: Devices
 ) -> Floats:
     """Return what moves in the updates of all users but the first if the first holds something else.
 
     ``others``: the same users, of whom the first holds something else, or without the first. Returns their
     changes in clips, 0 where rounding explains them, shape (users - 1, size).
     """
-    updates = [model.updates(parameters, each) for each in (profiles, others)]
-    before, after = (code.scaled(each)[1 - profiles.n_users :] for each in updates)
+    updates = [model.computed(parameters, each).updates for each in (devices, others)]
+    before, after = (code.scaled(each)[1 - devices.profiles.n_users :] for each in updates)
     moved = after - before
-    moved[np.linalg.norm(moved, axis=1) <= _precision(updates[0])] = 0.0
+    moved[np.linalg.norm(moved, axis=1) <= precision_of(updates[0])] = 0.0
     return moved
 
 
 def _groups(users: Ints) -> Iterator[Ints]:
     """Yield each of some users alone, the first of them twice, and two together."""
-    yield from (users[:1], *(users[place : place + 1] for place in range(users.size)))
+    yield from (users[:1], *users[:, None])
     if users.size > 1:
         yield users
 
 
-def _precision(arrays: Sequence[Floats]) -> float:
+def precision_of(arrays: Sequence[Floats]) -> float:
     """Return half the digits of the least precise of some arrays."""
     widths = [np.finfo(each.dtype).eps for each in arrays if each.dtype.kind == "f"]
     return float(np.sqrt(max(widths, default=np.finfo(np.float64).eps)))
@@ -120,4 +130,5 @@ def _precision(arrays: Sequence[Floats]) -> float:
 def _refuse(model: FederatedModel, what: str, users: Ints, apart: str) -> None:
     alone = "one user computed alone" if users.size == 1 else "two users computed together"
     found = f"{what} of {alone} are {apart} from those of its partition"
-    raise ContractError(reference_of(type(model)), found, FROM_ONE_USER)
+    mixing = "added up or scaled over users, drawn elsewhere than from `random`, or remembered"
+    raise ContractError.of(model, found, f"{FROM_ONE_USER}: nothing {mixing}")

@@ -8,7 +8,7 @@ clipping and noise are ours.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -16,7 +16,8 @@ import numpy as np
 from dprec.arrays import AnyInts, Floats
 from dprec.completion import Profiles, confident_user_factors, inner_products
 from dprec.components import option
-from dprec.federated.updates import FederatedModel, Parameters
+from dprec.federated.adam import Adam
+from dprec.federated.model import FederatedModel, Parameters
 from dprec.predictions import Predict
 from dprec.ratings import RatingScale
 
@@ -67,7 +68,7 @@ class CollaborativeFiltering(FederatedModel):
 
     def steps(self) -> Callable[[Parameters, Parameters, int], Parameters]:
         """Return Adam, which remembers the gradients of a run; see `FederatedModel.steps`."""
-        return _Adam(self)
+        return Adam(self.step_size, self.first_moment, self.second_moment, self.item_ridge)
 
     def predictor(self, parameters: Parameters, profiles: Profiles) -> Predict:
         """Return what scores items, from the factors that fit each user's set."""
@@ -78,24 +79,3 @@ class CollaborativeFiltering(FederatedModel):
             return inner_products(own, factors, users, items)
 
         return predict
-
-
-@dataclass(eq=False)
-class _Adam:
-    """Steps of Adam (Kingma and Ba [kingma2015], Algorithm 1)."""
-
-    model: CollaborativeFiltering
-    _mean: Floats | float = field(init=False, default=0.0)
-    _square: Floats | float = field(init=False, default=0.0)
-    _taken: int = field(init=False, default=0)
-
-    def __call__(self, parameters: Parameters, update: Parameters, round_index: int) -> Parameters:
-        model, (items,) = self.model, parameters
-        upward = update[0] - model.item_ridge * items
-        self._taken += 1
-        self._mean = model.first_moment * self._mean + (1 - model.first_moment) * upward
-        self._square = model.second_moment * self._square + (1 - model.second_moment) * upward**2
-        mean = self._mean / (1 - model.first_moment**self._taken)
-        square = self._square / (1 - model.second_moment**self._taken)
-        # The least divisor keeps a step finite where every gradient is 0.
-        return (items + model.step_size * mean / (np.sqrt(square) + 1e-8),)

@@ -1,76 +1,35 @@
-"""Models that are learned from clipped updates of single users, with Gaussian noise.
+"""How updates become reports, sums and means: clipped, rounded, with Gaussian noise.
 
-A model says what a device computes from parameters and its own ratings, how the server moves the parameters,
-and how predictions follow; it may use any framework, as long as arrays go in and come out. Clipping, rounding
-and noise are done here, whatever a model computes, so that the loss follows from them alone (Abadi et al.
-[abadi2016], Algorithm 1, with everybody in every round).
+All of it is done here, whatever a model computes, so that the loss follows from it alone (Abadi et al.
+[abadi2016], Algorithm 1). Where the clip adapts (Andrew et al. [andrew2021], Algorithm 1), a report has one
+number more: by its sign whether the update was no longer than the clip. Its size is a share of a clip such
+that the same noise suits it, and a report is then no longer than `UpdateCode.reach` clips.
 """
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
-from dprec.arrays import Bools, Floats, Ints
-from dprec.completion import Profiles
-from dprec.components import Options
+from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces
+from dprec.federated.model import FederatedModel, Parameters, arrays_of
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.predictions import Predict
 from dprec.randomness import ReleaseDraws, fine_deviates, normal_steps
 from dprec.ratings import RatingScale
 
-Parameters = tuple[Floats, ...]
-"""The arrays of a model."""
-
 STEPS = 1 << 14
 """Steps of the longest update; the numbers of an update are rounded to them."""
+
+LEAST_CLIP, LARGEST_CLIP = 1e-9, 1e9
+"""Clips that devices accept; each is as private as any other."""
 
 _NUMBER = np.dtype("<f4")
 _PLAIN, _NOISY = np.dtype("<i2"), np.dtype("<i4")
 
 _HALVES = 6
 """Half deviations on either side of 0 that an audit tells apart."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FederatedModel(Options):
-    """Base of the models: what devices compute, how the server learns, and how predictions follow.
-
-    Methods are given whole partitions, for speed; what they return of a user may depend on that user's
-    ratings alone, as it does on a device. Clipping bounds what a user moves only then: a sample of rows is
-    held to it (`dprec.federated.alone`).
-    """
-
-    kind: str = ""
-    without_loss: ClassVar[frozenset[str] | None] = None
-    predicted: ClassVar[Literal["ratings", "lists"]] = "ratings"
-    """What predictions are: of ratings, or scores that order lists, from sets of items."""
-
-    @abstractmethod
-    def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
-        """Return the parameters before the first round."""
-
-    @abstractmethod
-    def updates(self, parameters: Parameters, profiles: Profiles) -> Parameters:
-        """Return every user's update, such as a gradient: for each parameter, its shape, by users first.
-
-        Zeros are sent instead for who holds nothing; see `of_holders`.
-        """
-
-    @abstractmethod
-    def step(self, parameters: Parameters, update: Parameters, round_index: int) -> Parameters:
-        """Return the parameters after a round, given the noisy mean of clipped updates."""
-
-    def steps(self) -> Callable[[Parameters, Parameters, int], Parameters]:
-        """Return what takes the steps of one run: by default `step`, which remembers nothing."""
-        return self.step
-
-    @abstractmethod
-    def predictor(self, parameters: Parameters, profiles: Profiles) -> Predict:
-        """Return what predicts for some users, from arrays of users and items to ratings."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +42,8 @@ class UpdateCode:
     """Largest norm of an update."""
     deviation: float
     """Of the noise that a device adds to each number, in clips; 0 if it adds none."""
+    bit: float = 0.0
+    """Size of the number that says whether an update was short, in clips, up to 1; 0 where none says it."""
 
     @property
     def size(self) -> int:
@@ -90,9 +51,19 @@ class UpdateCode:
         return sum(map(math.prod, self.shapes))
 
     @property
+    def width(self) -> int:
+        """Numbers of a report."""
+        return self.size + (self.bit > 0)
+
+    @property
+    def reach(self) -> float:
+        """Largest norm of a report without noise, in clips."""
+        return math.hypot(1.0, self.bit)
+
+    @property
     def report_bytes(self) -> int:
         """Bytes of every report."""
-        return self.size * self._number.itemsize
+        return self.width * self._number.itemsize
 
     @property
     def _number(self) -> np.dtype[np.signedinteger]:
@@ -103,70 +74,116 @@ class UpdateCode:
         # No deviate of `fine_deviates` is larger than 12.5.
         return STEPS + math.ceil(12.5 * self.deviation * STEPS)
 
-    def pack(self, parameters: Parameters) -> bytes:
-        """Return parameters as they are broadcast, in single precision."""
-        return b"".join(np.ascontiguousarray(each, dtype=_NUMBER).tobytes() for each in parameters)
+    @property
+    def _bit_steps(self) -> int:
+        return math.floor(self.bit * STEPS)
 
-    def unpack(self, data: bytes) -> Parameters:
-        """Read a broadcast; raises ValueError when it is malformed."""
-        if len(data) != self.size * _NUMBER.itemsize:
+    def pack(self, parameters: Parameters) -> bytes:
+        """Return parameters as they are broadcast, in single precision, and the clip if it adapts."""
+        sent = (*parameters, np.array(self.clip)) if self.bit else parameters
+        return b"".join(np.ascontiguousarray(each, dtype=_NUMBER).tobytes() for each in sent)
+
+    def unpack(self, data: bytes) -> tuple[Self, Parameters]:
+        """Read a broadcast, with the code for its clip; raises ValueError when it is malformed."""
+        if len(data) != self.width * _NUMBER.itemsize:
             raise ValueError(f"parameters of {len(data)} bytes")
         numbers = np.frombuffer(data, dtype=_NUMBER).astype(np.float64)
         if not np.isfinite(numbers).all():
             raise ValueError("parameters that are not finite")
-        return self._cut(numbers)
+        clip = float(numbers[-1]) if self.bit else self.clip
+        # In single precision, the least clip is a little below itself.
+        if not np.float32(LEAST_CLIP) <= clip <= LARGEST_CLIP:
+            raise ValueError(f"a clip of {clip:g}")
+        return replace(self, clip=clip), self._cut(numbers[: self.size])
 
-    def encode(self, updates: Parameters, draws: RoundDraws) -> list[bytes]:
-        """Return every user's update, clipped, in whole steps, with the device's own noise if it adds any."""
-        steps = self._steps(updates)
+    def encode(
+        self,
+        updates: Parameters,
+        draws: RoundDraws,
+        holds: Bools | None = None,
+        senders: Bools | None = None,
+    ) -> Pieces:
+        """Return every user's update, clipped, in whole steps, with the device's own noise if it adds any.
+
+        ``holds``, shape (users,): who holds anything; the others' report is of zeros, with which epsilon
+        compares a profile. ``senders``: whose updates these are, of all that draw. By default everybody.
+        """
+        return self.reports(self.steps(updates, holds)[0], draws, senders)
+
+    def reports(self, steps: Int32s, draws: RoundDraws, senders: Bools | None = None) -> Pieces:
+        """Return reports of what `steps` returned; see `encode`."""
         if self.deviation:
-            counts, places = np.full(len(steps), self.size), np.tile(np.arange(self.size), len(steps))
+            sending = np.ones(len(steps), dtype=np.bool_) if senders is None else senders
+            counts, places = sending * self.width, np.tile(np.arange(self.width), len(steps))
             own = draws.devices, draws.devices.asked(b"further bits of noise")
             words = (each.per_cell(counts, places, draws.round_index) for each in own)
             deviates = fine_deviates(*words).reshape(steps.shape)
-            steps += np.rint(deviates * (self.deviation * STEPS))
-        data, width = steps.astype(self._number).tobytes(), self.report_bytes
-        return [data[at * width : (at + 1) * width] for at in range(len(steps))]
+            steps = (steps + np.rint(deviates * (self.deviation * STEPS))).astype(np.int32)
+        return Pieces(steps.astype(self._number).tobytes(), self.report_bytes * np.arange(len(steps) + 1))
 
-    def clipped(self, updates: Parameters) -> Floats:
-        """Return every user's update in clips, as it is before any noise, shape (users, size)."""
-        return self._steps(updates) / STEPS
+    def clipped(self, updates: Parameters, holds: Bools | None = None) -> Floats:
+        """Return every user's report in clips, as it is before any noise, shape (users, width)."""
+        return self.steps(updates, holds)[0] / STEPS
 
-    def scaled(self, updates: Parameters, unit: float = 1.0) -> Floats:
-        """Return every user's update, clipped, where a clip is so many units, shape (users, size)."""
-        rows = np.concatenate([each.reshape(len(each), -1) for each in updates], axis=1)
-        rows = np.where(np.isfinite(rows).all(axis=1)[:, None], rows, 0.0)
-        longest = np.maximum(np.linalg.norm(rows, axis=1), self.clip)
-        return rows * (unit / longest)[:, None]
+    def norms(self, updates: Parameters) -> Floats:
+        """Return the norms of updates before clipping; see `steps`."""
+        return self.steps(updates)[1]
 
-    def _steps(self, updates: Parameters) -> Floats:
+    def scaled(self, updates: Parameters) -> Floats:
+        """Return every user's update in clips, clipped and not rounded, shape (users, size)."""
+        rows = _rows(updates)
+        finite = np.asarray(np.isfinite(rows).all(axis=1, keepdims=True))
+        rows = np.where(finite, rows, 0.0)
+        return rows / np.maximum(np.linalg.norm(rows, axis=1), self.clip)[:, None]
+
+    def mean(self, updates: Parameters) -> Parameters:
+        """Return the mean of clipped updates, of users who all take part, without noise."""
+        return self._cut(self.scaled(updates).mean(axis=0) * self.clip)
+
+    def steps(self, updates: Parameters, holds: Bools | None = None) -> tuple[Int32s, Floats]:
+        """Return updates in whole steps, shape (users, width), and their norms before clipping.
+
+        Norms are infinite of updates that are not finite, whose steps are 0.
+        """
+        from dprec.kernels.updates import clip
+
+        rows = _rows(updates)
+        steps, norms = np.empty((len(rows), self.width), dtype=np.int32), np.empty(len(rows))
         # Rounded towards 0, no update becomes longer; nor by scaling in floating point.
-        return np.trunc(self.scaled(updates, (1 - 1e-9) * STEPS))
+        clip(steps, norms, rows, self.clip, (1 - 1e-9) * STEPS)
+        if self.bit:
+            steps[:, -1] = np.where(norms <= self.clip, self._bit_steps, -self._bit_steps)
+        if holds is not None:
+            steps[~holds] = 0
+        return steps, norms
 
     def decode(self, reports: Sequence[bytes]) -> tuple[Bools, Aggregate]:
         """Validate and add up reports; see `dprec.gradients.GradientReport.decode`."""
-        valid, rows = self._read(reports)
-        return valid, Aggregate(rows.sum(axis=0), None, len(rows))
+        valid, total, *_ = self._read(reports)
+        return valid, Aggregate(total, None, int(valid.sum()))
 
     def numbers(self, reports: Sequence[bytes]) -> tuple[Bools, Floats]:
-        """Return which reports are valid, and the numbers of these in clips, shape (valid, size)."""
-        valid, rows = self._read(reports)
-        return valid, rows / STEPS
+        """Return which reports are valid, and the numbers of these in clips, shape (valid, width)."""
+        valid, _, rows, fits = self._read(reports)
+        return valid, rows[fits] / STEPS
 
-    def _read(self, reports: Sequence[bytes]) -> tuple[Bools, Ints]:
-        whole = np.array([len(report) == self.report_bytes for report in reports], dtype=np.bool_)
-        data = b"".join(report for report, right in zip(reports, whole.tolist(), strict=True) if right)
-        rows = np.frombuffer(data, dtype=self._number).reshape(-1, self.size).astype(np.int64)
-        fits = (np.abs(rows) <= self._largest).all(axis=1)
-        if not self.deviation:
-            fits &= np.linalg.norm(rows.astype(np.float64), axis=1) <= STEPS
-        valid = whole.copy()
-        valid[whole] = fits
-        return valid, rows[fits]
+    def _read(self, reports: Sequence[bytes]) -> tuple[Bools, Ints, Int32s, Bools]:
+        """Return which reports are valid, their sum, the numbers of whole ones, and which of these are."""
+        from dprec.kernels.updates import add_up
+
+        whole = Pieces.of(reports)
+        valid = whole.sizes == self.report_bytes
+        data = whole.chosen(np.flatnonzero(valid)).data
+        rows = np.frombuffer(data, dtype=self._number).reshape(-1, self.width).astype(np.int32)
+        total, fits = np.zeros(self.width, dtype=np.int64), np.empty(len(rows), dtype=np.bool_)
+        longest = 0 if self.deviation else STEPS
+        add_up(total, fits, rows, self.size, longest, self._largest, self._bit_steps)
+        valid[valid] = fits
+        return valid, total, rows, fits
 
     def classes(self, reports: Sequence[bytes]) -> Ints:
-        """Return the numbers of noisy reports in classes of half a deviation, from 1, shape (users, size)."""
-        rows = np.frombuffer(b"".join(reports), dtype=self._number).reshape(-1, self.size)
+        """Return noisy numbers in classes of half a deviation, from 1, shape (users, width)."""
+        rows = np.frombuffer(b"".join(reports), dtype=self._number).reshape(-1, self.width)
         halves = np.floor(rows * (2 / (self.deviation * STEPS))).astype(np.int64)
         return np.clip(halves, -_HALVES, _HALVES) + _HALVES + 1
 
@@ -174,16 +191,22 @@ class UpdateCode:
         """Return whether valid reports can have a sum that somebody else added up."""
         return bool((np.abs(aggregate.total) <= aggregate.users * self._largest).all())
 
-    def released(self, total: Ints, users: int, deviation: float, draws: ReleaseDraws) -> Parameters:
-        """Return the mean update of all users, whose number is public, whether or not a report of each came.
+    def released(
+        self, total: Ints, users: float, deviation: float, draws: ReleaseDraws
+    ) -> tuple[Parameters, float]:
+        """Return the mean update, and which share of updates was no longer than the clip.
 
+        ``users``: the public number by which the sum is divided, whether or not a report of each came.
         ``deviation``: of the noise that the server adds to each number of the sum, in clips; rounded, as that
-        hides the last bits of a deviate.
+        hides the last bits of a deviate. The share is NaN where no report says it.
         """
         if deviation:
             random = draws.generator("noise of updates", total)
             total = total + normal_steps(random, deviation * STEPS, total.shape)
-        return self._cut(total.astype(np.float64) * (self.clip / (STEPS * users)))
+        mean = self._cut(total[: self.size].astype(np.float64) * (self.clip / (STEPS * users)))
+        if not self.bit:
+            return mean, math.nan
+        return mean, min(max(0.5 + float(total[-1]) / (2 * self._bit_steps * users), 0.0), 1.0)
 
     def _cut(self, numbers: Floats) -> Parameters:
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
@@ -191,16 +214,18 @@ class UpdateCode:
         return tuple(part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True))
 
 
-def of_holders(updates: Parameters, profiles: Profiles) -> Parameters:
-    """Return updates with zeros for users who hold nothing, with which epsilon compares a profile."""
-    holds = np.diff(profiles.indptr) > 0
-    return tuple(np.where(holds.reshape(-1, *(1,) * (each.ndim - 1)), each, 0.0) for each in updates)
+def _rows(updates: Parameters) -> Floats:
+    """Return updates as rows of doubles, shape (users, size)."""
+    rows = [each.reshape(len(each), -1) for each in updates]
+    whole = rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1)
+    return np.ascontiguousarray(whole, dtype=np.float64)
 
 
 def code_of(
-    model: FederatedModel, n_items: int, scale: RatingScale, clip: float, deviation: float
+    model: FederatedModel, n_items: int, scale: RatingScale, clip: float, deviation: float, bit: float = 0.0
 ) -> UpdateCode:
     """Return how the updates of a model for a catalogue are sent; see `UpdateCode`."""
     # What a model starts with is drawn, but its shapes are not.
-    parameters = model.start(n_items, scale, np.random.Generator(np.random.PCG64(0)))
-    return UpdateCode(tuple(each.shape for each in parameters), clip, deviation)
+    made = model.start(n_items, scale, np.random.Generator(np.random.PCG64(0)))
+    parameters = arrays_of(model, "start returned", made)
+    return UpdateCode(tuple(each.shape for each in parameters), clip, deviation, bit)

@@ -381,7 +381,11 @@ def check_suits(protocol: Protocol, train: Ratings, test: Ratings | None = None)
             raise SettingError("kind", found, accepted)
         found = f"{protocol.kind!r}, which predicts ratings, with {train.scale.describe()}"
         kinds = ", ".join(_kinds_where(Protocol, lambda kind: kind.predicted == "lists"))
-        raise SettingError("kind", found, f"data with ratings, or a kind that ranks by sets: {kinds}")
+        accepted = f"data with ratings, or a kind that ranks by sets: {kinds}"
+        own = [reference_of(each) for each in user_defined_classes(protocol) if hasattr(each, "predicted")]
+        for name in own[:1]:
+            accepted = f'data with ratings, or predicted = "lists" in {name}, if it ranks by sets'
+        raise SettingError("kind", found, accepted)
     suited = protocol.suited(Public.of(train))
     suited.check(train)
     if isinstance(test, ColdRatings) and not suited.folds_in:

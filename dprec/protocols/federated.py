@@ -7,38 +7,48 @@ a protocol is answered here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from dprec import accounting
-from dprec.arrays import Floats, Ints, Pieces
+from dprec.arrays import AnyArray, Floats, Ints, Pieces, Uint64s
 from dprec.attacks.transcript import Answered, ReleasedSum, Upload, of_normal_noise
 from dprec.completion import Profiles
-from dprec.components import Options, naming, option
-from dprec.errors import SettingError, within
+from dprec.components import Options, naming, option, reference_of
+from dprec.errors import RunError, SettingError, within
 from dprec.exchange import UPDATE
 from dprec.federated import (
+    BEFORE_A_RUN,
+    LARGEST_CLIP,
+    LEAST_CLIP,
     STEPS,
+    AdaptiveClip,
+    Computed,
+    Devices,
     Parameters,
+    State,
+    Trial,
     UpdateCode,
+    arrays_of,
+    begun,
     check_predictions,
     check_updates,
     code_of,
     moved_by_others,
-    of_holders,
-    some_people,
+    some_devices,
 )
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.protocols.base import Facts, Protocol, Public, Sent
+from dprec.protocols.client_sampling import SampledClients
 from dprec.protocols.components import AnyModel
 from dprec.protocols.findings import Auditor, Finding
 from dprec.protocols.predicting import held_profiles
 from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol, Charge, LearningServer, Reading
 from dprec.protocols.sharing import budget_at, check_unit, compared_in_words
-from dprec.randomness import ReleaseDraws, generator, uniform_below
+from dprec.randomness import ReleaseDraws, generator, uniform_below, words
 from dprec.ratings import Ratings, RatingScale
 from dprec.sent_symbols import SentSymbols
 
@@ -57,8 +67,14 @@ _FEW = 4
 _ITEMS, _MOST_NUMBERS = 40, 1 << 22
 """Items of the made-up users of an audit, and numbers of all of their updates at most."""
 
+_DRAWN_OF = 10
+"""Users of an audit for each who is asked in a round, where no data says how many there are."""
+
 _NUMBERS_AT_ONCE = 1 << 22
 """Bounds the memory of a worker, whatever the size of its partitions and of the model."""
+
+_LARGEST_LOSS = 1e300
+"""A loss of a user counts as no larger, so that a mean of many is finite."""
 
 _CHECKED_OF = 128
 """Users for whom one or two of them are checked in a round: a twentieth of the work."""
@@ -73,13 +89,18 @@ class FederatedProtocol(BroadcastProtocol):
     undeployable: ClassVar[str] = "whose model is code that devices which stand by themselves do not have"
     message_type: ClassVar[str] = UPDATE
     purpose: ClassVar[str] = "model update"
+    tells: ClassVar[bool] = True
     privacy: accounting.PrivacyBudget | None = option(
         "What is promised for all rounds together, per user and by composition.", None
     )
     model: AnyModel = option("What devices compute, how the server learns, how predictions follow.")
-    rounds: int = option("Number of rounds; everybody is asked in each.", 10, ge=1)
+    rounds: int = option("Number of rounds.", 10, ge=1)
+    sampling: SampledClients = option("Who is asked in a round; everybody by default.", SampledClients())
     clip: float = option(
-        "Largest norm of an update; a longer one is scaled down to it.", 1.0, ge=1e-9, le=1e9
+        "Largest norm of an update; a longer one is scaled down to it.", 1.0, ge=LEAST_CLIP, le=LARGEST_CLIP
+    )
+    adaptive_clip: AdaptiveClip | None = option(
+        "How the clip follows the updates; null for not at all.", None
     )
     trust: Literal["central", "local"] = option(
         "Who adds the noise: a trusted server, to the sum of a round; or every device, to its own update.",
@@ -89,6 +110,9 @@ class FederatedProtocol(BroadcastProtocol):
         "What epsilon compares where the server is trusted: a user's profile with none, which adds zeros, or "
         "with any other. Where devices add the noise, it is always any other.",
         "add-or-remove-one",
+    )
+    evaluate_every: int = option(
+        "Rounds between evaluations; the last is always evaluated.", 1, reader="server", ge=1
     )
 
     @property
@@ -106,23 +130,58 @@ class FederatedProtocol(BroadcastProtocol):
         """The model."""
         return self.model
 
+    def suited(self, public: Public) -> Self:
+        """Return the protocol with the number of users among whom clients are drawn."""
+        with within("sampling"):
+            return replace(self, sampling=self.sampling.among(public.n_users))
+
     @property
     def compares(self) -> accounting.Adjacency:  # type: ignore[override]
         """What epsilon compares: who takes part is known of everybody, if devices add the noise."""
         return "replace-one" if self.trust == "local" else self.adjacency
 
     @property
+    def amplified(self) -> accounting.ClientSampling | None:
+        """How clients are drawn, where who is asked is hidden from whoever sees what is released.
+
+        A server that devices do not trust knows whom it asks, so nothing is amplified against it.
+        """
+        return self.sampling.drawn if self.trust == "central" else None
+
+    @property
+    def learns_of_nobody(self) -> bool:  # type: ignore[override]
+        """Whether noise is released also of rounds in which nobody was drawn, as these must not be told."""
+        return self.amplified is not None
+
+    @property
     def sensitivity(self) -> float:
-        """Largest change of a sum that a user can cause, in clips."""
+        """Largest change of a sum that a user can cause, in clips of a report's reach."""
         return 2.0 if self.compares == "replace-one" else 1.0
 
     @property
-    def deviation(self) -> float:
-        """Noise of each round, in clips; 0 without a budget. The rounds have even shares of the budget."""
+    def multiplier(self) -> float:
+        """Noise of each round, in lengths of the longest report; 0 without a budget.
+
+        The rounds have even shares of the budget.
+        """
         if self.privacy is None:
             return 0.0
-        mu = accounting.largest_mu(self.privacy.epsilon, self.privacy.delta)
-        return _MARGIN * self.sensitivity * float(np.sqrt(self.rounds)) / mu
+        epsilon, delta = self.privacy.epsilon, self.privacy.delta
+        if self.amplified is not None:
+            return _MARGIN / accounting.largest_sampled_distance(epsilon, delta, self.amplified, self.rounds)
+        return (
+            _MARGIN * self.sensitivity * float(np.sqrt(self.rounds)) / accounting.largest_mu(epsilon, delta)
+        )
+
+    @property
+    def bit(self) -> float:
+        """Size of the number that says whether an update was short; 0 where the clip stays."""
+        return 0.0 if self.adaptive_clip is None else self.adaptive_clip.bit
+
+    @property
+    def deviation(self) -> float:
+        """Noise of each round on every number, in clips; 0 without a budget."""
+        return self.multiplier * math.hypot(1.0, self.bit)
 
     @property
     def deviation_on_devices(self) -> float:
@@ -136,8 +195,12 @@ class FederatedProtocol(BroadcastProtocol):
 
     def charge(self, round_index: int, counts: Ints | None = None) -> Charge:
         """Return what an update costs, whoever adds the noise: without a delta, nothing is protected."""
-        noisy = self.privacy is not None
-        return Charge(mechanism=accounting.NoisySum(_MARGIN / self.deviation) if noisy else None)
+        if self.privacy is None:
+            return Charge()
+        distance = _MARGIN / self.multiplier
+        if self.amplified is None:
+            return Charge(mechanism=accounting.NoisySum(distance))
+        return Charge(mechanism=accounting.SubsampledGaussian(distance, self.amplified), everybody=True)
 
     def at_budget(self, budget: accounting.MatchedBudget) -> Self:
         """Return the protocol at a budget; a promise per user holds per rating as well."""
@@ -150,39 +213,45 @@ class FederatedProtocol(BroadcastProtocol):
             if self.privacy.composition == "sum":
                 accepted = "'pld': Gaussian noise keeps to an epsilon with a delta only"
                 raise SettingError("privacy.composition", "'sum'", accepted)
+            if self.amplified is not None:
+                self.amplified.check(self.adjacency)
+            if self.amplified is not None and self.sampling.clients is not None and self.model.keeps:
+                # What others keep tells that they were asked, and so who was not.
+                found = f"{self.sampling.clients}, with a model that keeps something on devices"
+                raise SettingError(
+                    "sampling.clients", found, "rate, by which nobody is asked in another's place"
+                )
             if self.deviation > LARGEST_DEVIATION:
                 found = (
                     f"{self.privacy.epsilon:g} in {self.rounds} rounds: noise of {self.deviation:.3g} clips"
                 )
                 raise SettingError("privacy.epsilon", found, f"noise of at most {LARGEST_DEVIATION:g} clips")
+        with within("sampling"):
+            self.sampling.among(train.n_users)
         with within("model"), naming(self.model, "a class that computes updates"):
-            self._check_model(train.n_items, train.scale)
-
-    def _check_model(self, n_items: int, scale: RatingScale) -> None:
-        """Have the model compute updates, take a step and predict, for each of a few made-up users alone."""
-        parameters, model = self._start(n_items, scale, 0), self.model
-        people, code = some_people(_FEW, n_items, scale, 0), self._code(n_items, scale)
-        shapes = [each.shape for each in parameters]
-        for _ in range(2):
-            updates = model.updates(parameters, people)
-            _check_shapes("updates", updates, [(_FEW, *shape) for shape in shapes])
-            predict = model.predictor(parameters, people)
-            _check_shapes("predictor", [predict(*np.zeros((2, 1), dtype=np.int64))], [(1,)])
-            for users in np.arange(_FEW).reshape(-1, 2):
-                check_updates(model, code, parameters, people, updates, users)
-                check_predictions(model, parameters, people, predict, users)
-            parameters = model.step(parameters, tuple(each.mean(axis=0) for each in updates), 1)
-            _check_shapes("step", parameters, shapes)
+            trial = Trial(self.model, train.scale, train.n_items, groups=(_FEW,), pairs=2, rounds=2)
+            for rule in BEFORE_A_RUN:
+                if (broken := rule.check(trial)) is not None:
+                    raise SettingError("", *broken)
 
     def _start(self, n_items: int, scale: RatingScale, seed: int) -> Parameters:
-        return self.model.start(n_items, scale, generator(seed, "parameters of a model"))
+        made = self.model.start(n_items, scale, generator(seed, "parameters of a model"))
+        return arrays_of(self.model, "start returned", made)
 
     def _code(self, n_items: int, scale: RatingScale) -> UpdateCode:
-        return code_of(self.model, n_items, scale, self.clip, self.deviation_on_devices)
+        return code_of(self.model, n_items, scale, self.clip, self.deviation_on_devices, self.bit)
 
     def audited(self) -> Protocol:
         """Return the protocol itself if anybody adds noise; see `Protocol.audited`."""
-        return self if self.privacy is not None else super().audited()
+        if self.privacy is None:
+            return super().audited()
+        if self.trust == "local":
+            # The noise is made for who is asked in every round, which tells most.
+            return replace(self, sampling=SampledClients())
+        clients = self.sampling.clients
+        if clients is None or self.sampling.users is not None:
+            return self
+        return replace(self, sampling=self.sampling.among(_DRAWN_OF * clients))
 
     def audit(self, auditor: Auditor) -> Iterator[Finding]:
         """Compare what devices send, or where the server adds the noise, sums with the longest update.
@@ -198,8 +267,12 @@ class FederatedProtocol(BroadcastProtocol):
     def _loss(self, moved: float) -> float:
         """Return what all rounds cost where a user moves updates of others by so many clips."""
         assert self.privacy is not None, "a protocol without a budget"
-        distance = (self.sensitivity + moved) * float(np.sqrt(self.rounds)) / self.deviation
-        return accounting.gaussian_epsilon(distance, self.privacy.delta)
+        own, delta = 1 / self.multiplier, self.privacy.delta
+        if self.amplified is not None:
+            farther = own + moved / (self.sensitivity * self.deviation)
+            return accounting.sampled_gaussian_epsilon(farther, self.amplified, self.rounds, delta)
+        distance = (self.sensitivity * own + moved / self.deviation) * float(np.sqrt(self.rounds))
+        return accounting.gaussian_epsilon(distance, delta)
 
     def _moved(self, users: int, scale: RatingScale, seed: int) -> float | None:
         """Return by how many clips the first of made-up users moves others' updates; None for too many.
@@ -209,32 +282,54 @@ class FederatedProtocol(BroadcastProtocol):
         parameters, code = self._start(_ITEMS, scale, seed), self._code(_ITEMS, scale)
         if users * code.size > _MOST_NUMBERS:
             return None
-        people = some_people(users, _ITEMS, scale, seed)
+        people = some_devices(self.model, users, _ITEMS, scale, seed)
         if seed % 2:
-            updates = self.model.updates(parameters, people)
-            parameters = self.model.step(parameters, tuple(each.mean(axis=0) for each in updates), 1)
+            updates = self.model.computed(parameters, people).updates
+            parameters = arrays_of(
+                self.model, "step returned", self.model.step(parameters, code.mean(updates), 1)
+            )
         others = people.of_users(np.arange(1, users))
         if self.sensitivity > 1:
-            others = Profiles.joined([some_people(1, _ITEMS, scale, seed + 1), others])
+            others = Devices.joined([some_devices(self.model, 1, _ITEMS, scale, seed + 1), others])
         moved = moved_by_others(self.model, code, parameters, people, others)
         return float(np.linalg.norm(moved if self.trust == "local" else moved.sum(axis=0)))
 
     def _sampled(self, present: bool, trials: int, seed: int) -> Ints:
         """Return sums of numbers, each a trial, of which a user changes each by as much as can be."""
+        if self.amplified is not None:
+            return self._sampled_rounds(present, trials, seed)
         code, moved = UpdateCode(((trials,),), self.clip, 0.0), int(present * self.sensitivity * STEPS)
-        composed = self.deviation / np.sqrt(self.rounds)
-        (released,) = code.released(np.full(trials, moved), 1, composed, ReleaseDraws(seed, 1))
-        width = max(composed, 0.1) / _PER_DEVIATION * self.clip
-        classes = np.clip(np.floor(released / width) + _CLASSES // 3, 0, _CLASSES)
-        seen: Ints = classes.astype(np.int64)
-        return seen
+        composed = self.multiplier / np.sqrt(self.rounds)
+        (released,), _ = code.released(np.full(trials, moved), 1, composed, ReleaseDraws(seed, 1))
+        return _classes(released / self.clip, max(composed, 0.1) / _PER_DEVIATION)
+
+    def _sampled_rounds(self, present: bool, trials: int, seed: int) -> Ints:
+        """Return by what sums of all rounds differ that a user changes where it is drawn, each a trial.
+
+        Of sums x with noise of s deviations, sum log((1 - q) + q exp((x d - d^2 / 2) / s^2)) tells best
+        whether a user took part that is drawn with probability q and moves a sum by d.
+        """
+        assert self.amplified is not None
+        assert self.privacy is not None
+        code, share, apart = UpdateCode(((trials,),), self.clip, 0.0), self.amplified.rate, self.sensitivity
+        users = self.sampling.users or trials
+        told = np.zeros(trials)
+        for number in range(1, self.rounds + 1):
+            runs = [self.sampling.draw(users, seed + run, number) for run in range(-(-trials // users))]
+            total = np.concatenate(runs)[:trials] * int(present * apart * STEPS)
+            (released,), _ = code.released(total, 1, self.multiplier, ReleaseDraws(seed, number))
+            exponent = (released / self.clip * apart - apart**2 / 2) / self.multiplier**2
+            told += np.logaddexp(np.log1p(-share), np.log(share) + exponent)
+        return _classes(told, self.privacy.epsilon / 8)
 
     def sent(self, public: Public, ratings: int) -> Sent:
         """Return the updates, one in each round, all of one size."""
         with within("model"):
             code = self._code(public.n_items, public.scale)
         bits = 8.0 * code.report_bytes
-        return Sent(reports=self.rounds, symbols=None, answers=code.size, bits=bits, epsilon=None, per="user")
+        return Sent(
+            reports=self.rounds, symbols=None, answers=code.width, bits=bits, epsilon=None, per="user"
+        )
 
     @property
     def hides_rated_items(self) -> bool:
@@ -255,7 +350,10 @@ class FederatedProtocol(BroadcastProtocol):
                 "none", "central", False, "the updates are sent, and added up, without noise."
             )
         epsilon, delta = self.privacy.epsilon, self.privacy.delta
-        twice = accounting.gaussian_epsilon(2 * _MARGIN * float(np.sqrt(self.rounds)) / self.deviation, delta)
+        charge = self.charge(1).mechanism
+        assert charge is not None
+        everybody = np.ones(1, dtype=np.bool_)
+        twice = float(charge.composed([(charge, everybody)] * self.rounds, delta, "replace-one")[0])
         promised = (
             f"Epsilon = {epsilon:g} holds with delta = {delta:g} for all that is seen of a user in "
             f"{self.rounds} rounds, which items it rated included. {compared_in_words(self.compares, twice)}"
@@ -265,12 +363,28 @@ class FederatedProtocol(BroadcastProtocol):
             "sum has Gaussian noise; rounds compose exactly. The noise is drawn in double precision and "
             "rounded to the steps of an update."
         )
-        return accounting.Guarantee("proved", self.trust, True, reason, (promised,))
+        return accounting.Guarantee("proved", self.trust, True, reason, (promised, *self._told_of_sampling))
+
+    @property
+    def _told_of_sampling(self) -> tuple[str, ...]:
+        """What a reader must know of clients who are drawn, in sentences."""
+        if self.sampling.drawn is None:
+            return ()
+        if self.amplified is None:
+            return (
+                "The server knows whom it asks, so that drawing clients amplifies nothing: the noise is made "
+                "for a user who is asked in every round, and who is asked in fewer loses less.",
+            )
+        # Given how many were drawn, the draws of a rate are no longer independent.
+        told = "which devices it asks" if self.sampling.rate is None else "which devices it asks, or how many"
+        return (
+            "Epsilon counts on its staying hidden who is drawn in a round: it holds against whoever sees "
+            f"what is released, and not against the trusted server, or whoever sees {told}.",
+        )
 
     def device(self, received: bytes, n_items: int, scale: RatingScale, before: Any = None) -> ModelDevice:
         """Read the parameters, which are always sent whole."""
-        code = self._code(n_items, scale)
-        return ModelDevice(self, code, code.unpack(received), n_items)
+        return ModelDevice(self, *self._code(n_items, scale).unpack(received), n_items, scale)
 
     def server(self, public: Public, seed: int, public_seed: int) -> ModelServer:
         """Return a server with the model's first parameters."""
@@ -278,11 +392,10 @@ class FederatedProtocol(BroadcastProtocol):
         return ModelServer(self, code, public, seed, self._start(public.n_items, public.scale, seed))
 
 
-def _check_shapes(method: str, found: Sequence[Floats], expected: Sequence[tuple[int, ...]]) -> None:
-    """Refuse arrays of other shapes than a method of a model should return."""
-    shapes = [np.shape(each) for each in found]
-    if shapes != list(expected):
-        raise SettingError("", f"{method} of shapes {shapes}", f"{list(expected)}")
+def _classes(values: Floats, width: float) -> Ints:
+    """Return values in classes of some width, a third of them below 0."""
+    classes: Ints = np.clip(np.floor(values / width) + _CLASSES // 3, 0, _CLASSES).astype(np.int64)
+    return classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,6 +407,9 @@ class ModelDevice(AnsweringDevice):
     parameters: Parameters
     """As they are sent."""
     n_items: int
+    scale: RatingScale
+    kept: State | None = None
+    """What devices keep, where a simulation tells it; None for what they begin with."""
 
     def encode(self) -> bytes:
         """Return the parameters."""
@@ -301,38 +417,80 @@ class ModelDevice(AnsweringDevice):
 
     def predictions(self, profiles: Profiles) -> Floats:
         """Return what the model predicts."""
-        predict = self.protocol.model.predictor(self.parameters, profiles)
+        predict = self.protocol.model.predicting(self.parameters, self._devices(profiles))["predict"]
         users, items = np.indices((profiles.n_users, profiles.n_items))
-        return predict(users.ravel(), items.ravel()).reshape(users.shape)
+        return np.asarray(predict(users.ravel(), items.ravel()), dtype=np.float64).reshape(users.shape)
 
-    def predicting(self, held: Ratings) -> dict[str, Any]:
-        """Return the same cell by cell, once it was seen that two devices alone predict the same."""
-        profiles = held_profiles(held, np.arange(held.n_users))
-        predict = self.protocol.model.predictor(self.parameters, profiles)
-        pair = np.unique(np.linspace(0, held.n_users - 1, 2).astype(np.int64))
-        check_predictions(self.protocol.model, self.parameters, profiles, predict, pair)
-        return {"predict": predict}
+    def predicting(self, held: Ratings) -> Mapping[str, Any]:
+        """Return what devices predict, once it was seen that two devices alone predict the same."""
+        devices, model = self._devices(held_profiles(held, np.arange(held.n_users))), self.protocol.model
+        predicting = model.predicting(self.parameters, devices)
+        if model.defines("predictor"):
+            pair = np.unique(np.linspace(0, held.n_users - 1, 2).astype(np.int64))
+            check_predictions(model, self.parameters, devices, predicting, pair)
+        return predicting
+
+    def _devices(self, profiles: Profiles) -> Devices:
+        """Return devices that draw nothing, with what they keep."""
+        keys = words(0, "devices that draw nothing", 0, 2 * profiles.n_users).reshape(-1, 2)
+        kept = self.begun(keys) if self.kept is None else self.kept
+        return Devices(profiles, kept, keys)
+
+    def begun(self, keys: Uint64s) -> State:
+        """Return what devices keep before their first round, given keys of their draws, shape (users, 2)."""
+        return begun(self.protocol.model, self.n_items, self.scale, keys)
+
+    def keeping(self, kept: State) -> ModelDevice:
+        """Return the device where a simulation knows what each user's keeps."""
+        return replace(self, kept=kept)
 
     @property
     def users_at_once(self) -> int:
         """As many as memory is there for."""
         return max(1, _NUMBERS_AT_ONCE // self.coding.size)
 
-    def answer(self, profiles: Profiles, draws: RoundDraws) -> list[bytes]:
-        """Return every user's update; raises ContractError where the model mixes users."""
+    def observed(self, norms: Floats, losses: Floats, round_index: int) -> dict[str, float]:
+        """Return the clip, the median norm before clipping, the mean loss, and how many are not finite.
+
+        A loss that is not finite counts for nothing.
+
+        Raises RunError where no update is finite.
+        """
+        asked, finite, told = ~np.isnan(norms), np.isfinite(norms), np.isfinite(losses)
+        if asked.any() and not finite.any():
+            name = reference_of(type(self.protocol.model))
+            raise RunError(f"{name}: none of {int(asked.sum())} updates of round {round_index} is finite")
+        figures = {"clip": self.coding.clip}
+        if finite.any():
+            figures["norm"] = float(np.median(norms[finite]))
+        if told.any():
+            figures["loss"] = float(np.clip(losses[told], -_LARGEST_LOSS, _LARGEST_LOSS).mean())
+        if lost := int((asked & ~finite).sum()):
+            figures["not_finite"] = lost
+        return figures
+
+    def computed(self, devices: Devices, checked: Ints) -> Computed:
+        """Return what devices compute; raises ContractError where some compute something else alone."""
         model = self.protocol.model
-        updates = model.updates(self.parameters, profiles)
-        if (checked := _checked(profiles.n_users, draws)) is not None:
-            check_updates(model, self.coding, self.parameters, profiles, updates, checked)
-        return self.coding.encode(of_holders(updates, profiles), draws)
+        computed = model.computed(self.parameters, devices)
+        if checked.size:
+            check_updates(model, self.coding, self.parameters, devices, computed, checked)
+        return computed
+
+    def answer(self, profiles: Profiles, draws: RoundDraws) -> Pieces:
+        """Return the reports of devices in their first round."""
+        keys = Devices.in_round(profiles, (), draws).keys
+        devices, checked = Devices(profiles, self.begun(keys), keys), checked_of(profiles.n_users, draws)
+        computed = self.computed(devices, checked)
+        return self.coding.encode(computed.updates, draws, np.diff(profiles.indptr) > 0)
 
     @property
     def reading(self) -> Reading:
         """How updates are read."""
-        return Reading(self.coding.decode, self.coding.possible, (self.coding.size,))
+        return Reading(self.coding.decode, self.coding.possible, (self.coding.width,))
 
     def upload(self, n_users: int, parts: Sequence[tuple[Ints, Pieces]], public_seed: int) -> Upload:
-        """Return clipped updates, with the noise of each device."""
+        """Return clipped updates, with the noise of each device, less the number of a clip that adapts."""
         coding = self.coding
         by_item = len(coding.shapes) == 1 and coding.shapes[0][:1] == (self.n_items,)
 
@@ -341,12 +499,14 @@ class ModelDevice(AnsweringDevice):
             for users, reports in parts:
                 valid, rows = coding.numbers(reports)
                 yield Answered(
-                    np.repeat(users[valid], numbers.size), np.tile(numbers, len(rows)), rows.ravel()
+                    np.repeat(users[valid], numbers.size),
+                    np.tile(numbers, len(rows)),
+                    rows[:, : coding.size].ravel(),
                 )
 
         def compute(profiles: Profiles) -> Floats:
-            updates = self.protocol.model.updates(self.parameters, profiles)
-            return coding.clipped(of_holders(updates, profiles))
+            updates = self.protocol.model.computed(self.parameters, self._devices(profiles)).updates
+            return coding.clipped(updates, np.diff(profiles.indptr) > 0)[:, : coding.size]
 
         return Upload(
             n_users=n_users,
@@ -363,12 +523,12 @@ class ModelDevice(AnsweringDevice):
         return {"newcomer": lambda items: predict(np.zeros_like(items), items)}
 
 
-def _checked(users: int, draws: RoundDraws) -> Ints | None:
-    """Return up to two users whose updates are also computed alone; None for most small partitions."""
+def checked_of(users: int, draws: RoundDraws) -> Ints:
+    """Return up to two of some users who are also computed alone; of few users, most often nobody."""
     drawn = draws.devices.asked(b"whose updates are checked")
     words = np.array([drawn.per_user(index, draws.round_index)[0] for index in range(3)])
     if uniform_below(_CHECKED_OF, words[:1])[0] >= users:
-        return None
+        return np.zeros(0, dtype=np.int64)
     first, further = uniform_below(users, words[1:])
     return np.unique([first, further if further != first else (first + 1) % users])
 
@@ -391,17 +551,45 @@ class ModelServer(LearningServer):
         self.diagnostics = {"numbers": self.coding.size}
 
     @property
+    def arrays(self) -> Mapping[str, AnyArray] | None:  # type: ignore[override]
+        """The parameters, the clip, and what the steps remember, if that can be told."""
+        own = getattr(self.step, "arrays", {} if self.step == self.protocol.model.step else None)
+        if own is None:
+            return None
+        places = {f"parameter {place}": each for place, each in enumerate(self.parameters)}
+        remembered = {f"step {name}": np.asarray(each) for name, each in own.items()}
+        return {**places, "clip": np.array(self.coding.clip), **remembered}
+
+    def resume(self, arrays: Mapping[str, AnyArray]) -> None:
+        """Go on from what `arrays` was after a round."""
+        self.parameters = tuple(arrays[f"parameter {place}"] for place in range(len(self.parameters)))
+        self.coding = replace(self.coding, clip=float(arrays["clip"]))
+        if tuple(each.shape for each in self.parameters) != self.coding.shapes:
+            raise ValueError("parameters of another model")
+        steps = {name: each for name, each in arrays.items() if name.startswith("step ")}
+        if steps:
+            remembered = {name.removeprefix("step "): each for name, each in steps.items()}
+            self.step.arrays = remembered  # type: ignore[attr-defined]
+        self.coding.unpack(self.coding.pack(self.parameters))  # raises ValueError for what no server sends
+
+    @property
     def held(self) -> ModelDevice:
         """The parameters in the precision in which they are sent; raises ValueError for infinite ones."""
-        parameters = self.coding.unpack(self.coding.pack(self.parameters))
-        return ModelDevice(self.protocol, self.coding, parameters, self.public.n_items)
+        sent = self.coding.pack(self.parameters)
+        coding, parameters = self.coding.unpack(sent)
+        return ModelDevice(self.protocol, coding, parameters, self.public.n_items, self.public.scale)
 
     def learn(self, round_index: int, total: Aggregate) -> ReleasedSum:
-        """Add the noise, unless devices did, and take a step."""
-        coding, central = self.coding, self.protocol.trust == "central"
+        """Add the noise, unless devices did, take a step, and move the clip if it adapts."""
+        coding, central, model = self.coding, self.protocol.trust == "central", self.protocol.model
         deviation = self.protocol.deviation if central else 0.0
+        expected = self.protocol.sampling.expected(self.public.n_users)
         draws = ReleaseDraws(self.seed, round_index)
-        update = coding.released(total.total, self.public.n_users, deviation, draws)
-        self.parameters = self.step(self.held.parameters, update, round_index)
-        numbers = np.concatenate([each.ravel() for each in update]) * (self.public.n_users / coding.clip)
+        update, share = coding.released(total.total, expected, deviation, draws)
+        with naming(model, "a class that learns from updates"):
+            moved = self.step(self.held.parameters, update, round_index)
+            self.parameters = arrays_of(model, "step returned", moved)
+        numbers = np.concatenate([each.ravel() for each in update]) * (expected / coding.clip)
+        if (adaptive := self.protocol.adaptive_clip) is not None:
+            self.coding = replace(coding, clip=adaptive.moved(coding.clip, share))
         return ReleasedSum(numbers, math.hypot(deviation, coding.deviation * math.sqrt(total.users)))

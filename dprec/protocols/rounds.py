@@ -113,6 +113,17 @@ class AnsweringDevice(Device):
         """
         return None
 
+    def keeping(self, kept: tuple[AnyArray, ...]) -> AnsweringDevice:
+        """Return what devices hold where a simulation knows what each user's keeps, users first."""
+        return self
+
+    def observed(self, norms: Floats, losses: Floats, round_index: int) -> dict[str, float]:
+        """Return figures of what devices computed in a round, as a simulation shows them, by name.
+
+        ``norms``, ``losses``: see `dprec.exchange.Told`; of users who hold anything.
+        """
+        return {}
+
     def shown(self, nobody: Ratings) -> Mapping[str, Any]:
         """Return what this says to anybody, as a `Transcript` has it.
 
@@ -125,7 +136,12 @@ class LearningServer(Server):
     """A server that learns from sums of answers."""
 
     arrays: Mapping[str, AnyArray] | None = None
-    """What an interrupted run resumes from, which may be written over; None if it begins anew."""
+    """What an interrupted run resumes from; None if it begins anew."""
+
+    def resume(self, arrays: Mapping[str, AnyArray]) -> None:
+        """Go on from what `arrays` was after a round; by default they are written over."""
+        for name, place in (self.arrays or {}).items():
+            place[...] = arrays[name]
 
     @property
     @abstractmethod
@@ -151,6 +167,8 @@ class Charge:
     """By itself and without a delta; the second of each user, or of all alike."""
     mechanism: EventMechanism | None = None
     """By which the losses of several rounds compose."""
+    everybody: bool = False
+    """Whether all users lose it, since it stays hidden who was asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +237,8 @@ class RoundsProtocol(Protocol):
     """Of the questions."""
     rounds: int
     """Devices answer no later round, and each round once."""
-    sampling: SamplingOptions = SamplingOptions()
+    sampling: Any = SamplingOptions()
+    """Who is asked in a round: `draw` returns it."""
     evaluate_every: int = 1
     """Rounds between evaluations, which only a simulation can make; the last is always evaluated."""
     early_stopping: EarlyStopping | None = None
@@ -227,6 +246,10 @@ class RoundsProtocol(Protocol):
     """Rounds in a row without a usable report that end the run; None for any number."""
     compares: Adjacency = "add-or-remove-one"
     """What epsilon compares where losses compose."""
+    tells: ClassVar[bool] = False
+    """Whether devices of a simulation tell what they keep and compute, which is no part of the protocol."""
+    learns_of_nobody: bool = False
+    """Whether the server learns, from noise, even in a round from which nothing arrives."""
     noise_of_rounds: tuple[float, ...] = ()
     """Noise of each sum, for contributions of a norm of 1; empty without any."""
 

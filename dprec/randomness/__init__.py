@@ -24,6 +24,7 @@ __all__ = [
     "fewest_draws",
     "fine_deviates",
     "generator",
+    "generator_of",
     "integer_weights",
     "loss_of_draws",
     "most_draws",

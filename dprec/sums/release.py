@@ -17,8 +17,8 @@ import numpy as np
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints, Pieces, Uint64s, blocks, offsets, rows_of
 from dprec.completion import Profiles
-from dprec.components import is_ours, reference_of
-from dprec.federated.alone import FROM_ONE_USER, ContractError
+from dprec.components import is_ours
+from dprec.federated import FROM_ONE_USER, ContractError
 from dprec.ratings import POSITIVE, RatingScale
 from dprec.sums.contributions import UNIT, Contributions, Layout, Vectors
 from dprec.wire import decode_item_sets, encode_item_sets
@@ -173,10 +173,9 @@ class ProfileContributions(Contributions[Release]):
                 same = np.array_equal(again, rows[own])
                 apart = float(np.linalg.norm(values - numbers[own])) if same else 1.0
                 if not apart <= _APART:
-                    found = (
-                        f"contributions of one user computed alone are {apart:.3g} off those beside others"
-                    )
-                    raise ContractError(reference_of(type(layout.device)), found, FROM_ONE_USER)
+                    off = f"are {apart:.3g} off those beside others"
+                    found = f"contributions of one user computed alone {off}"
+                    raise ContractError.of(layout.device, found, FROM_ONE_USER)
         # Towards 0, which makes no vector longer.
         units = np.trunc(numbers / UNIT).astype(np.int64)
         return Vectors(indptr, rows.astype(np.int32), units[:, None])

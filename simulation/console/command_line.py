@@ -8,7 +8,6 @@ import json
 import math
 import sys
 from contextlib import nullcontext
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -101,9 +100,7 @@ def run(
 def compare(
     config: Annotated[
         Path,
-        typer.Argument(
-            metavar="CONFIG", help="A YAML configuration, the name of a preset, or a file of ratings."
-        ),
+        typer.Argument(metavar="CONFIG", help="A YAML file, the name of a preset, or a file of ratings."),
     ],
     output: parameters.Output = None,
     set_: parameters.Overrides = None,
@@ -114,6 +111,7 @@ def compare(
     page: parameters.Page = True,
     png: parameters.Png = False,
     quick: parameters.Quick = False,
+    track: parameters.Track = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Show the page at an address of this machine while it runs.")
     ] = False,
@@ -140,6 +138,7 @@ def compare(
             population=population,
             page=page,
             png=png,
+            track=track or (),
             progress=progress,
         )
     from simulation.console.results import check_complete, print_comparison
@@ -387,13 +386,12 @@ def list_names(
     """List the presets, or the components that a configuration can name; without WHAT, what can be listed."""
     if what is not None and what not in LISTINGS:
         raise InputError("list", repr(what), ", ".join(LISTINGS))
-    from simulation.analysis.columns import text_column
     from simulation.console.terminal import print_table
     from simulation.storage.column import Column
 
     columns: list[Column[tuple[str, str]]] = [
-        text_column("", lambda line: line[0]),
-        replace(text_column("", lambda line: line[1]), wrapped=True),
+        Column(holds=str, text=lambda line: line[0]),
+        Column(holds=str, text=lambda line: line[1], wrapped=True),
     ]
     lines = list(LISTINGS.items()) if what is None else listing(what)
     print_table(columns, lines or [("", "none")], "a wider terminal")
@@ -433,6 +431,22 @@ def describe(
         draw_named(name, set_ or [], output)
     else:
         describe_named(name, set_ or [], as_json=as_json)
+
+
+@app.command(cls=parameters.PlainHelp)
+def contract(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="module:Class, or the kind of a federated model.")
+    ],
+    set_: parameters.Overrides = None,
+) -> None:
+    """Hold a federated model to its contract: of each rule, what breaks it and what to change.
+
+    --set gives it settings. Ends with exit code 1 if a rule is broken.
+    """
+    from simulation.console.contracting import held_to_contract
+
+    held_to_contract(model, set_ or [])
 
 
 @app.command(cls=parameters.PlainHelp)

@@ -72,9 +72,13 @@ def notes_on_failures(records: Sequence[RoundRecord], reports: str = "reports") 
     """Note how many of the requested reports, in the plural, could not be used; empty if all could."""
     failures = sum(record.failures for record in records)
     asked = failures + sum(record.replies for record in records)
+    lost = sum(int(record.observed.get("not_finite", 0)) for record in records)
+    notes: tuple[str, ...] = (
+        (f"{lost} of {asked} updates were not finite; zeros were sent instead.",) if lost else ()
+    )
     if not failures:
-        return ()
-    notes = (f"{failures} of {asked} {reports} were missing, late or malformed and were not used.",)
+        return notes
+    notes += (f"{failures} of {asked} {reports} were missing, late or malformed and were not used.",)
     refusals = sum((Counter(record.causes) for record in records), Counter[str]())
     refused = [f"{count} {cause}" for cause, count in sorted(refusals.items()) if cause not in _FAULTS]
     return (*notes, f"Devices refused to send {reports}: {', '.join(refused)}.") if refused else notes

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
+from dprec.accounting import LargestLoss
 from dprec.attacks.transcript import added_up
 from dprec.completion import cold_notes
 from dprec.components import naming
 from dprec.errors import RunError
 from dprec.metrics import root_mean_squared_error
-from dprec.protocols.base import Public
+from dprec.protocols.base import Public, declaring
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol, RoundsProtocol
 from dprec.ratings import Ratings
@@ -45,19 +47,24 @@ class LearningCourse(Course[RoundsT], Generic[RoundsT]):
     def _learned(self, grid: Grid, task: ServerTask, known: Task | None) -> Any:
         """Return the strategy after its rounds; ``known``: what only a simulation knows."""
         protocol, strategy = self.protocol, self.begun(task, known)
+        # What rests on the word of a class from outside is no loss that anybody has proved.
+        lost = None if declaring(protocol) else LargestLoss(strategy.accountant, protocol.delta)
         while len(strategy.records) < protocol.rounds and not self.exhausted(strategy):
-            strategy.run_round(grid)
+            record = strategy.run_round(grid)
+            strategy.records[-1] = replace(record, epsilon=lost and lost.so_far())
             if known is not None:
+                self.observe(strategy, grid)
                 self.ended(strategy, known)
-            task.ended(strategy.records[-1])
             done, empty = len(strategy.records), strategy.empty_rounds
+            if known is None or done < protocol.rounds:
+                task.ended(strategy.records[-1])
             task.progress("rounds", done, protocol.rounds)
             if protocol.max_empty_rounds is not None and empty >= protocol.max_empty_rounds:
                 raise RunError(
                     f"no usable report in {empty} rounds in a row, up to round {done} "
                     f"(protocol.max_empty_rounds: {protocol.max_empty_rounds})"
                 )
-        if strategy.empty_rounds == len(strategy.records):
+        if strategy.empty_rounds == len(strategy.records) and not protocol.learns_of_nobody:
             raise RunError(f"no usable report arrived in any round (rounds: {len(strategy.records)})")
         self.deliver(strategy, grid, task)
         return strategy
@@ -83,6 +90,9 @@ class LearningCourse(Course[RoundsT], Generic[RoundsT]):
         """Return the strategy before the first round, or after the last one of an interrupted run."""
         raise NotImplementedError
 
+    def observe(self, strategy: Any, grid: Grid) -> None:
+        """Have devices tell what only a simulation is told."""
+
     def ended(self, strategy: Any, known: Task) -> None:
         """Evaluate a round."""
         raise NotImplementedError
@@ -107,6 +117,11 @@ class LearningCourse(Course[RoundsT], Generic[RoundsT]):
             "noise": self.protocol.noise_of_rounds,
             "diagnostics": dict(held.server.diagnostics),
         }
+
+
+def measured_of(predicting: Mapping[str, Any], known: Task) -> dict[str, float | None]:
+    """Return the accuracy of what `Device.predicting` returned."""
+    return known.metric(predicting["predict"], None, predicting.get("predict_rows"))
 
 
 @dataclass(frozen=True)
@@ -157,7 +172,8 @@ class BroadcastCourse(LearningCourse[BroadcastProtocol]):
             # The files of a checkpoint hold what earlier rounds cost, and not by which mechanism.
             strategy.accountant = strategy.accountant.through(mechanism)
         if (held := strategy.broadcast) is not None:
-            known.restore(HeldQuestion(len(strategy.records), held.encode(), held.question))
+            kept = strategy.kept or None
+            known.restore(HeldQuestion(len(strategy.records), held.encode(), held.question, kept))
         return strategy
 
     def remember_best(
@@ -178,12 +194,18 @@ class BroadcastCourse(LearningCourse[BroadcastProtocol]):
         early = self.protocol.early_stopping
         return early is not None and len(strategy.records) - strategy.best_round >= early.patience
 
+    def observe(self, strategy: BroadcastRounds, grid: Grid) -> None:
+        """Have devices tell what they keep and computed, where they do."""
+        if self.protocol.tells:
+            strategy.observe(grid)
+
     def ended(self, strategy: BroadcastRounds, known: Task) -> None:
-        """Evaluate a round, and keep a checkpoint."""
-        protocol, record, learned = self.protocol, strategy.records[-1], strategy.server.learned
+        """Evaluate a round, unless it is the last, which the caller evaluates, and keep a checkpoint."""
+        protocol, record = self.protocol, strategy.records[-1]
+        learned = strategy.server.learned.keeping(strategy.kept)
         self.remember_best(strategy, learned, known.train, known.seed)
-        if record.round == protocol.rounds or record.round % protocol.evaluate_every == 0:
-            measured = known.metric(learned.predicting(self._judged(known))["predict"])
+        if record.round < protocol.rounds and record.round % protocol.evaluate_every == 0:
+            measured = measured_of(learned.predicting(self._judged(known)), known)
             strategy.records[-1] = replace(record, accuracy=measured)
         if known.checkpoints is not None and strategy.server.arrays is not None:
             known.checkpoints.save(strategy)

@@ -9,7 +9,7 @@ import pytest
 from flwr.app import Message
 
 from dprec.accounting import PrivacyBudget
-from dprec.exchange import COUNT, DELIVER, REPORT, TRAIN, RefusalCode
+from dprec.exchange import COUNT, DELIVER, REPORT, TELL, TRAIN, RefusalCode
 from dprec.gradients import FullGradient, OneBitGradient
 from dprec.mechanisms import BitsAndCounts, BoundedLaplace
 from dprec.wire import FixedFields
@@ -108,6 +108,8 @@ def test_a_run_without_a_key_is_refused(device: Device, key: str) -> None:
         (request(TRAIN, GROUP), "MALFORMED_REQUEST"),
         (request(REPORT, GROUP), "NOT_SET_UP"),
         (request("train.other", GROUP), "MALFORMED_REQUEST"),
+        # Which the nodes of a simulation answer, and no device.
+        (request(TELL, GROUP), "MALFORMED_REQUEST"),
         (request(DELIVER, GROUP, factors=b"\2"), "MALFORMED_REQUEST"),
     ],
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dprec.arrays import Floats
-from dprec.federated import CollaborativeFiltering, ContractError, code_of
+from dprec.federated import RULES, CollaborativeFiltering, code_of
 from dprec.gradients import RoundDraws
 from dprec.lists import ials
 from dprec.randomness import DeviceDraws
@@ -91,7 +91,10 @@ def test_adam_takes_a_full_step_at_first_and_remembers_what_came_before() -> Non
     assert np.array_equal(again, first)
 
 
-@pytest.mark.parametrize("model", [Mixing(least=60), Drawing(), Remembering(), Guessing()])
-def test_the_contract_of_models_finds_those_that_mix_draw_or_remember(model: Means) -> None:
-    with pytest.raises(ContractError, match=r"tests.models:"):
-        ModelContract().test_what_is_computed_of_users_is_that_of_each_alone(model, None)
+@pytest.mark.parametrize(
+    ("model", "rule"),
+    [(Mixing(least=60), "alone"), (Drawing(), "draws"), (Remembering(), "memory"), (Guessing(), "alone")],
+)
+def test_the_contract_of_models_finds_those_that_mix_draw_or_remember(model: Means, rule: str) -> None:
+    with pytest.raises(AssertionError, match="; change: "):
+        ModelContract().test_the_rule_is_kept(model, next(each for each in RULES if each.name == rule))

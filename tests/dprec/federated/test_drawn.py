@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 
 from dprec.arrays import AnyInts, Floats, Ints, Uint64s
-from dprec.federated import STEPS, UpdateCode
+from dprec.completion import Profiles
+from dprec.federated import STEPS, Devices, UpdateCode
 from dprec.gradients import RoundDraws
 from dprec.randomness import DeviceDraws, ReleaseDraws, words
 from tests.distributions import check_drawn, check_independent
@@ -19,7 +20,7 @@ ROUNDS = (1, 2)
 
 def mean_of(total: np.ndarray, round_index: int, users: int = 50) -> Floats:
     code = UpdateCode(((total.size // 4, 4),), CLIP, 0.0)
-    (released,) = code.released(total, users, DEVIATION, ReleaseDraws(1, round_index))
+    (released,), _ = code.released(total, users, DEVIATION, ReleaseDraws(1, round_index))
     return released.ravel() * users / CLIP
 
 
@@ -70,6 +71,18 @@ class FarOut:
 
     def per_cell(self, counts: AnyInts, items: AnyInts, round_index: int) -> Uint64s:
         return np.zeros(items.size, dtype=np.uint64)
+
+
+def test_what_a_model_draws_is_the_users_the_rounds_and_the_questions() -> None:
+    users = 20_000
+    nobody = Profiles(np.zeros(users + 1, dtype=np.int64), np.zeros(0, np.int32), np.zeros(0), 1)
+    own = DeviceDraws(words(3, "devices", 0, 2 * users).reshape(2, users))
+    asked = [RoundDraws(own, number, 0) for number in ROUNDS] + [RoundDraws(own.asked(b"another"), 1, 0)]
+    keys = np.concatenate([Devices.in_round(nobody, (), draws).keys for draws in asked])
+    assert len(np.unique(keys, axis=0)) == 3 * users
+    assert np.array_equal(Devices.in_round(nobody, (), asked[0]).keys, keys[:users])
+    drawn = [random.random() for _, random, _ in Devices(nobody, (), keys[:users]).each()]
+    check_drawn(np.array(drawn), stats.uniform())
 
 
 def test_far_out_too_a_device_can_send_any_number_whatever_its_update_is() -> None:

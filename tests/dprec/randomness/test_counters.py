@@ -216,6 +216,14 @@ def test_normal_noise_leaves_no_integer_out_however_large_it_is(bits: int) -> No
     check_share(int((steps % 2).sum()), steps.size, 0.5)
 
 
+def test_noise_in_steps_is_drawn_as_if_at_once() -> None:
+    shape, deviation = (3, 20_000), 2.0**30
+    random = np.random.default_rng(1)
+    coarse, fine = random.standard_normal(shape), random.standard_normal(shape)
+    expected = np.rint(coarse * deviation) + np.rint(fine * (deviation * 2.0**-20))
+    assert np.array_equal(normal_steps(np.random.default_rng(1), deviation, shape), expected)
+
+
 def test_deviates_of_two_words_are_normal_in_the_tails_too() -> None:
     first, further = words(1, "first", 0, 40_000), words(1, "further", 0, 40_000)
     check_drawn(fine_deviates(first, further), stats.norm())

@@ -1,6 +1,7 @@
 """The command line: what it prints, and that whatever it refuses is one line."""
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -14,11 +15,13 @@ import yaml
 import simulation
 from dprec import __version__
 from dprec.components import kind_of
+from dprec.errors import RunError
 from dprec.mechanisms import MECHANISMS
 from dprec.protocols.registry import PROTOCOLS
 from simulation.configuration.strict_yaml import presets
 from simulation.console.command_line import LISTINGS
 from simulation.console.parameters import configurations, integer, presets_and_kinds
+from simulation.console.terminal import exit_code
 from tests.simulation.conftest import Finished
 from tests.waiting import PATIENCE_SECONDS
 
@@ -168,6 +171,137 @@ def test_what_stops_a_run_from_outside_is_one_line(
     assert words in one_line(dprec("run", config, "-o", "/nowhere"), code)
 
 
+FAILING = """
+from dataclasses import dataclass
+import numpy as np
+from dprec.federated import FederatedModel
+
+@dataclass(frozen=True, kw_only=True)
+class Failing(FederatedModel):
+    where: str
+
+    def start(self, n_items, scale, random):
+        return (np.zeros(n_items),)
+
+    def updates(self, parameters, profiles):
+        if self.where == "device" and profiles.n_users == 40:
+            return looked_up("user")
+        return (np.zeros((profiles.n_users, profiles.n_items)),)
+
+    def step(self, parameters, update, round_index):
+        if round_index == 2 and self.where != "device":
+            return looked_up("step") if self.where == "server" else None
+        return parameters
+
+    def predictor(self, parameters, profiles):
+        return lambda users, items: np.ones(users.size)
+
+def looked_up(key):
+    return {}[key]
+"""
+
+
+@pytest.fixture
+def failing(tmp_path: Path, tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a configuration with a model that fails, as its setting says, on a device or on the server."""
+    (tmp_path / "own_failing.py").write_text(FAILING)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "own_failing", raising=False)
+    budget = {"epsilon": 1.0, "delta": 1e-5, "per": "user", "composition": "pld"}
+    model = {"kind": "own_failing:Failing", "where": "device"}
+    tiny["protocol"] = {"kind": "federated", "rounds": 2, "clip": 1.0, "privacy": budget, "model": model}
+    tiny["simulation"]["users_per_node"] = "all"
+    path = tmp_path / "failing.yaml"
+    path.write_text(yaml.safe_dump(tiny))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("where", "code", "name", "raised", "said"),
+    [
+        ("device", 1, "updates", "KeyError: 'user'", "a node failed: {}"),
+        (
+            "server",
+            2,
+            "step",
+            "KeyError: 'step'",
+            "own_failing:Failing: {}; accepted: code that raises no excep",
+        ),
+    ],
+)
+def test_an_exception_of_ones_own_code_is_shown_where_it_is(
+    dprec: Any, failing: Path, tmp_path: Path, where: str, code: int, name: str, raised: str, said: str
+) -> None:
+    setting, file = f"protocol.model.where={where}", tmp_path / "own_failing.py"
+    finished = dprec("run", failing, "-o", tmp_path / "run", "--quiet", "--set", setting)
+    *frames, last = (
+        f'  File "{file}", line {number}, in {function}\n    {line.strip()}'
+        for function, words in ((name, "return looked_up("), ("looked_up", "return {}[key]"))
+        for number, line in enumerate(FAILING.splitlines(), 1)
+        if words in line and (function == "looked_up" or raised.split("'")[1] in line)
+    )
+    place = re.search(r"line \d+", last)
+    assert place is not None
+    *trace, line = finished.err.splitlines()
+    assert trace == ["Traceback (most recent call last):", *"\n".join([*frames, last, raised]).splitlines()]
+    assert line.startswith(f"dprec: {said.format(f'{raised} (own_failing.py, {place[0]})')}")
+    assert finished.code == code
+    whole = dprec("run", failing, "-o", tmp_path / "again", "--quiet", "--debug", "--set", setting)
+    assert whole.code == code
+    assert whole.err.endswith(finished.err)
+    assert "/simulation/verbs.py" in whole.err.removesuffix(finished.err)
+
+
+def test_a_comparison_of_which_nothing_runs_says_where_ones_own_code_raised(
+    dprec: Any, failing: Path, tmp_path: Path
+) -> None:
+    protocol = yaml.safe_load(failing.read_text())["protocol"]
+    compared = comparison_of(failing, {"name": "mine", "protocol": protocol})
+    finished = dprec("compare", compared, "-o", tmp_path / "out", "--no-page")
+    assert (finished.code, finished.out) == (1, f"comparison directory: {tmp_path / 'out'}\n")
+    line = finished.err
+    *_, place = (number for number, words in enumerate(FAILING.splitlines(), 1) if "return {}[key]" in words)
+    said = f"a node failed: KeyError: 'user' (own_failing.py, line {place})"
+    assert line.startswith("dprec: 1 of 1 cells failed, mine-")
+    assert line.endswith(f": {said}; --resume -o {tmp_path / 'out'} runs them again\n")
+
+
+@pytest.mark.thorough
+def test_on_ray_as_well(dprec: Any, failing: Path, tmp_path: Path) -> None:
+    local = dprec("run", failing, "-o", tmp_path / "local", "--quiet")
+    on_ray = dprec("run", failing, "-o", tmp_path / "ray", "--quiet", "--set", "simulation.backend=ray")
+    assert (on_ray.code, on_ray.err) == (1, local.err)
+
+
+def test_a_cluster_that_is_none_is_refused_before_anything_is_written(
+    dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "nonsense")
+    out, quiet = ["-o", tmp_path / "out", "--quiet"], ["--set", "simulation.backend=ray"]
+    for command in (["run", config, *out, *quiet], ["compare", comparison_of(config), *out, *quiet]):
+        assert "RAY_ADDRESS: nonsense (no HOST:PORT)" in one_line(dprec(*command), 2)
+        assert not (tmp_path / "out").exists()
+    assert dprec("run", config, *out).code == 0
+
+
+def comparison_of(config: Path, system: Any = "item-average") -> Path:
+    """Write a comparison of one system on the data of a run."""
+    given = yaml.safe_load(config.read_text())
+    shared = {key: given[key] for key in ("dataset", "split", "simulation")}
+    values = {"name": "compared", "protocols": [system], "epsilons": [1.0], "baselines": False, **shared}
+    path = config.with_name("compared.yaml")
+    path.write_text(yaml.safe_dump(values))
+    return path
+
+
+def test_code_of_ours_that_was_upset_by_what_ones_own_returned_says_what_is_accepted(
+    dprec: Any, failing: Path, tmp_path: Path
+) -> None:
+    command = ["run", failing, "-o", tmp_path / "run", "--quiet", "--set", "protocol.model.where=nowhere"]
+    said = "own_failing:Failing: step returned NoneType; accepted: a tuple of arrays, also where it is one"
+    assert one_line(dprec(*command), 2).strip() == f"dprec: {said}"
+
+
 def test_a_list_of_nothing_in_particular_says_what_can_be_listed(dprec: Any) -> None:
     finished = dprec("list")
     assert (finished.code, finished.err) == (0, "")
@@ -239,3 +373,13 @@ def test_integers_are_read_in_every_usual_form() -> None:
     for text in ("1.5", "1e-1", "many", "", "inf", "nan", "1e999"):
         with pytest.raises(typer.BadParameter, match="is not an integer"):
             integer(text)
+
+
+def test_notes_of_a_failure_are_printed_before_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails() -> None:
+        error = RunError("no nodes")
+        error.add_note("tracker x: disk full")
+        raise error
+
+    assert exit_code(fails) == 1
+    assert capsys.readouterr().err == "dprec: tracker x: disk full\ndprec: no nodes\n"

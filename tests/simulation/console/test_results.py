@@ -4,7 +4,11 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from simulation.console.results import comparison_answer, comparison_tables
+import pytest
+
+from simulation.analysis.vocabulary import METRICS
+from simulation.console.results import _print_rounds, comparison_answer, comparison_tables
+from strategies.participation import RoundRecord
 from tests.results import row as made_up
 
 
@@ -43,6 +47,21 @@ def test_a_comparison_with_a_baseline_holds_every_protocol_against_it() -> None:
     ]
     assert texts(stars.columns[3].cells) == ["0.115 ± 0.085 worse", "–"]
     assert not any("against" in str(column.header) for column in signs.columns)
+
+
+def test_some_rounds_are_printed_with_what_is_known_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    rounds = [
+        RoundRecord(number, 7, 2, {"rmse": 1.0}, 1, 2, 3, 4, 0.1, epsilon=0.5 * number)
+        for number in range(1, 101)
+    ]
+    _print_rounds(rounds[:1], None, "rounds.jsonl")
+    assert capsys.readouterr().out == ""
+    _print_rounds(rounds, METRICS[0], "rounds.jsonl")
+    heading, _, *lines = capsys.readouterr().out.split("\n")[1:-1]
+    assert " ".join(heading.split()) == "round asked answered RMSE ε so far per user, largest"
+    assert [line.split() for line in lines] == [
+        [str(number), "9", "7", "1.0000", f"{0.5 * number:.4g}"] for number in (1, 21, 41, 60, 80, 100)
+    ]
 
 
 def test_the_answer_comes_once_every_protocol_has_a_run() -> None:

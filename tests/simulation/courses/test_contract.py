@@ -20,10 +20,14 @@ CLAIMED = {
 }
 WITHOUT_PRIVACY = {
     "ease",
+    "fedavg-mf",
     "federated-mf",
+    "fedncf",
+    "fedrep",
     "global-mean",
     "ials",
     "item-average",
+    "lightgcn-free",
     "nx-map",
     "one-bit-clear",
     "plain-mf",

@@ -130,6 +130,11 @@ def test_the_loss_of_a_gradient_of_ones_own_is_declared(gradient: Any) -> None:
     assert not any("one bit" in note or note.startswith("Proved") for note in privacy["notes"])
 
 
+def test_rounds_say_only_losses_that_are_proved() -> None:
+    said = [[line["epsilon"] for line in run(iterative(each)).rounds] for each in (Honest(), OtherMean())]
+    assert said == [[None, None], pytest.approx([EPSILON / 2, EPSILON], rel=1e-5)]
+
+
 def test_what_only_the_server_does_leaves_a_proof() -> None:
     privacy = privacy_of(iterative(OtherMean()))
     assert (privacy["status"], privacy["declared_by"]) == ("proved", [])

@@ -12,8 +12,8 @@ from dprec.ratings import POSITIVE, Ratings, RatingScale
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import presets
 
-UNBOUNDED = {"federated-mf", "fcf"}
-"""Devices send gradients as they are, of any size."""
+UNBOUNDED = {"federated-mf", "fcf", "fedavg-mf", "fedncf", "fedrep", "lightgcn-free"}
+"""Devices send gradients or changes, of which nothing is derived."""
 
 UNKNOWN = {"pg-mf-reduced", "x-map", "x-map-shrunk", "x-map-local", "nx-map"}
 """Nothing is derived for projections and AlterEgos."""

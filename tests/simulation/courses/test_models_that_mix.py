@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from dprec.accounting import gaussian_epsilon
+from dprec.completion import Profiles
 from dprec.errors import InputError
-from dprec.federated import ContractError, check_updates, code_of, moved_by_others, some_people
+from dprec.federated import ContractError, Devices, check_updates, code_of, moved_by_others, some_devices
 from dprec.protocols.federated import FederatedProtocol
 from simulation import audit, load, run
 from tests.make import ON_THIS_MACHINE, STARS, small_run
@@ -46,6 +47,14 @@ def test_what_only_a_whole_node_mixes_is_seen_there(trust: str) -> None:
     assert run(values("Mixing 128", 7, trust=trust), page=False).summary["privacy"]["status"] == "proved"
 
 
+def test_what_predicts_for_a_whole_node_is_seen_there_whatever_computes_updates() -> None:
+    own = values("Means")
+    own["protocol"]["model"] = {"kind": "tests.faulty_models:PredictsTogether"}
+    with pytest.raises(ContractError) as caught:
+        run(own, page=False)
+    assert caught.value.found.startswith("predictions of ")
+
+
 def test_an_audit_mixes_more_users_than_the_run_has_and_says_what_it_would_not_see() -> None:
     assert run(values("Mixing 200"), page=False).summary["privacy"]["status"] == "proved"
     result = audit(values("Mixing 200"), trials=400)
@@ -65,8 +74,8 @@ def test_the_finding_is_the_loss_of_what_really_moves() -> None:
     model = Mixing()
     code = code_of(model, 2, STARS, 1.0, 0.0)
     parameters = (np.array([1.0, 1.0]),)
-    people = some_people(2, 2, STARS, 0)
-    with_first = type(people)(np.array([0, 1, 2]), np.array([0, 1], np.int32), np.array([3.0, 2.0]), 2)
+    profiles = Profiles(np.array([0, 1, 2]), np.array([0, 1], np.int32), np.array([3.0, 2.0]), 2)
+    with_first = Devices(profiles, (), np.zeros((2, 2), np.uint64))
     without = with_first.of_users(np.array([1]))
     moved = moved_by_others(model, code, parameters, with_first, without)
     # (2, 1) / |(2, 1)| where the second alone sends (0, 1).
@@ -81,10 +90,10 @@ def test_the_finding_is_the_loss_of_what_really_moves() -> None:
 def test_what_devices_send_differs_by_a_step_at_most_where_rounding_does() -> None:
     model = InSingle()
     code = code_of(model, 20, STARS, 1.0, 0.0)
-    parameters, people = (np.ones(20),), some_people(64, 20, STARS, 3)
-    updates = model.updates(parameters, people)
-    check_updates(model, code, parameters, people, updates, np.array([0, 5]))
-    whole = code.clipped(updates)
+    parameters, devices = (np.ones(20),), some_devices(model, 64, 20, STARS, 3)
+    computed = model.computed(parameters, devices)
+    check_updates(model, code, parameters, devices, computed, np.array([0, 5]))
+    whole, people = code.clipped(computed.updates), devices.profiles
     alone = np.concatenate(
         [code.clipped(model.updates(parameters, people.of_users(np.array([user])))) for user in range(64)]
     )
