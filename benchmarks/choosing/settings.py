@@ -16,12 +16,21 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from validation import Parts, arguments, best_of, measured, new_to_the_target, random_tenth, tenth_of_u1
+from validation import (
+    TESTED_SEEDS,
+    Parts,
+    arguments,
+    best_of,
+    measured,
+    new_to_the_target,
+    random_tenth,
+    tenth_of_u1,
+)
 
-from dprec.datasets import Synthetic
+from dprec.datasets import MovieLens100K, Synthetic, selected
 from dprec.protocols.secret_sets import split_at
 from dprec.ratings import Ratings
-from dprec.splits import Holdout
+from dprec.splits import Holdout, UserHoldout
 from dprec.sums import TrustedAggregation
 from simulation import load
 from simulation.comparison.planning import load_comparison
@@ -31,7 +40,7 @@ Runs = Sequence[tuple[str, Mapping[str, Any]]]
 """Presets with what is set besides what is tried."""
 
 EPSILON, RANK = "protocol.privacy.epsilon", "protocol.completion.rank"
-COMPLETION, STEP = "protocol.completion.", "protocol.step."
+COMPLETION, STEP, MODEL = "protocol.completion.", "protocol.step.", "protocol.model."
 FACTORIZATION, RECOMMENDATION = "protocol.factorization.", "protocol.recommendation."
 RANKS = (1.0, 2.0, 4.0, 8.0, 16.0)
 BIASES = {"protocol.completion.biases": "true", "protocol.completion.bounded": "false"}
@@ -66,6 +75,18 @@ def some_users(folder: str, seed: int) -> Parts:
         for kept in [part.users % 4 == 0]
     )
     return learned, judging
+
+
+def fifth_of_items(folder: str, seed: int) -> Parts:
+    """Divide each user's items, without the test items of a seed, and judge on no test item of any."""
+    ratings, split = selected(MovieLens100K(path=folder, positive=">= 4", min_items=5)).load(), UserHoldout()
+    kept, fresh = np.ones((2, ratings.count), dtype=np.bool_)
+    kept[split.test_rows(ratings, seed)] = False
+    fresh[np.concatenate([split.test_rows(ratings, each) for each in TESTED_SEEDS])] = False
+    train = ratings.select(kept)
+    judging = np.zeros(train.count, dtype=np.bool_)
+    judging[split.test_rows(train, 100 + seed)] = True
+    return train.select(~judging), train.select(judging & fresh[kept])
 
 
 @dataclass(frozen=True)
@@ -214,6 +235,23 @@ CHOICES: dict[str, Callable[[], Choice]] = {
         lambda folder, seed: tenth_of_many(seed),
     ),
     "federated-mf": lambda: Choice({STEP + "size": (0.025, 0.05, 0.1)}, [("federated-mf", {})]),
+    # What makes up for a mean over devices of which few have an item, and the step of Adam.
+    **{
+        name: partial(Choice, {MODEL + "item_rate": rates}, [(name, {})])
+        for name, rates in {"fedavg-mf": (10.0, 30.0, 100.0), "fedrep": (15.0, 50.0, 150.0)}.items()
+    },
+    "fedncf": lambda: Choice(
+        {MODEL + "item_rate": (100.0, 300.0, 1000.0)},
+        [("fedncf", {})],
+        fifth_of_items,
+        metric="ndcg_at_10",
+    ),
+    "lightgcn-free": lambda: Choice(
+        {MODEL + "step_size": (0.003, 0.01, 0.03)},
+        [("lightgcn-free", {})],
+        fifth_of_items,
+        metric="ndcg_at_10",
+    ),
     # How much ratings of an item differ between users, and the dimensions of items' places.
     "item-biases-variance": lambda: Choice(
         {COMPLETION + "user_variance": (0.1, 0.25, 0.4)}, SHUFFLED, seeds=(1, 2, 3)

@@ -2,6 +2,7 @@
 
 import copy
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,7 +61,10 @@ CHANGED: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def presets() -> dict[str, dict[str, Any]]:
-    """Return every preset that is a run and not a comparison, on the small population; it may be changed."""
+    """Return every preset that is a run and not a comparison, on the small population; it may be changed.
+
+    Without PyTorch, what needs it is left out.
+    """
     return copy.deepcopy(_presets())
 
 
@@ -88,6 +92,8 @@ def _presets() -> dict[str, dict[str, Any]]:
             values["schedule"]["days"] = 40
         if "rounds" in values["protocol"]:
             values["protocol"]["rounds"] = min(values["protocol"]["rounds"], 4)
+    if find_spec("torch") is None:
+        del runs["fedrep"]
     return runs
 
 

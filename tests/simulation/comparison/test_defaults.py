@@ -11,8 +11,14 @@ DEFAULT_COMPARISONS = {
 }
 """What is run on each kind of data where nothing else is said."""
 
+_REFERENCE = "a federated model without privacy, to compare one's own with"
+
 ELSEWHERE = {
     "blp-mf": "the example of documents, in compare-quick; published as blp-mog-mf",
+    "fedavg-mf": _REFERENCE,
+    "fedncf": _REFERENCE,
+    "fedrep": _REFERENCE,
+    "lightgcn-free": _REFERENCE,
     "own-budgets-on-device": "users choose their budgets, so that no epsilon is the same for all protocols",
     "personalised-sampling": "users choose their budgets, so that no epsilon is the same for all protocols",
     "pg-mf-reduced": "pg-mf for 200,000 users and 100 items",

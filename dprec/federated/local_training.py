@@ -1,0 +1,69 @@
+"""What models share that train on the device: federated averaging, batches, items a user does not have."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dprec.arrays import AnyInts, Floats, Ints
+from dprec.components import option
+from dprec.federated.model import FederatedModel, Parameters, Profile
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocallyTrained(FederatedModel):
+    """A model that devices train on what they hold; they send by how much they moved it.
+
+    The server adds the mean of all changes: federated averaging (McMahan et al. [mcmahan2017], Algorithm 1),
+    in which every device counts alike here, since none may count by how much it holds. Devices move only the
+    items that they train on, so that the mean moves an item the less, the fewer have it; a public rate makes
+    up for that. Clipping and noise are ours.
+    """
+
+    papers: ClassVar[tuple[str, ...]] = ("mcmahan2017",)
+    of_items: ClassVar[int] = 1
+    """How many parameters, the first, have a row per item."""
+    epochs: int = option("E: passes of a device over what it holds, in a round.", 3, ge=1)
+    batch: int = option("B: most examples in a step of a device.", 20, ge=1)
+    rate: float = option("eta: step of a device, for each example.", 0.02, gt=0)
+    item_rate: float = option(
+        "By what the server multiplies the mean change of items' parameters.",
+        1.0,
+        gt=0,
+        published=1.0,
+        source="mcmahan2017, Algorithm 1",
+    )
+
+    def step(self, parameters: Parameters, update: Parameters, round_index: int) -> Parameters:
+        """Add the mean changes, those of items times their rate."""
+        rates = np.ones(len(parameters))
+        rates[: self.of_items] = self.item_rate
+        return tuple(old + rate * change for old, rate, change in zip(parameters, rates, update, strict=True))
+
+
+def batches(count: int, size: int, random: np.random.Generator | None = None) -> Iterator[Ints]:
+    """Yield the places of so many examples, each once, in batches of a size at most; shuffled, if random."""
+    order = np.arange(count) if random is None else random.permutation(count)
+    return (order[start : start + size] for start in range(0, count, size))
+
+
+def others(random: np.random.Generator, profile: Profile, count: int) -> Ints:
+    """Return items that a user does not have, evenly drawn with replacement, shape (count,).
+
+    None for who has all.
+    """
+    left = profile.n_items - profile.items.size
+    if not left:
+        return np.zeros(0, dtype=np.int64)
+    drawn = random.integers(left, size=count)
+    # The item with so many before it that the user does not have.
+    skipped = np.searchsorted(profile.items - np.arange(profile.items.size), drawn, side="right")
+    return drawn + skipped
+
+
+def scattered(rows: Floats, items: AnyInts, n_items: int) -> Floats:
+    """Return rows at their items, each item once, and zeros elsewhere, shape (n_items, ...)."""
+    whole = np.zeros((n_items, *rows.shape[1:]))
+    whole[items] = rows
+    return whole
