@@ -16,6 +16,8 @@ from simulation.engine.session import open_session
 from tests.documents.pages import write_files
 from tests.dprec.protocols.test_sums_of_ones_own import VALUES as OF_OWN_SUMS
 from tests.simulation.conftest import TINY, presets
+from tests.simulation.courses.test_clients_of_models import FAULTS
+from tests.simulation.courses.test_clients_of_models import values as of_a_client
 from tests.simulation.divisions import PROTOCOLS, Expected, bits, compare, divided, one_shot
 from tests.simulation.test_own_family import VALUES as OF_OWN_FAMILY
 
@@ -40,6 +42,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "rounds with faults": {**TINY, **ROUNDS},
     "a family of one's own": OF_OWN_FAMILY,
     "sums of one's own": OF_OWN_SUMS,
+    "a model of one client": of_a_client("Personal", FAULTS, sampling={"clients": 20}, trust="local"),
     **{name: presets()[name] for name in OF_PRESETS},
 }
 BY_USER = *PROTOCOLS, "rounds with faults"

@@ -1,6 +1,7 @@
 """The figures that are known of the distributed ratings."""
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from dprec.ratings import Ratings
 from simulation import load, run
 from simulation.configuration.models import RunConfig
 from simulation.execution import load_ratings, run_prepared
+from tests.documents.pages import write_files
 from tests.paths import DATA, preset_file
 
 
@@ -133,3 +135,20 @@ def test_restaurants_without_privacy() -> None:
     )
     configs = [configured("rc", "one-bit-clear", *changes, f"seed={seed}") for seed in range(1, 11)]
     assert np.mean([run(config).summary["accuracy"]["sign_accuracy"] for config in configs]) >= 0.66
+
+
+def test_the_model_of_the_document_learns_of_some_clients_in_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed("ml-100k")
+    write_files("docs/federated.md", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    data = f"dataset={{kind: movielens-100k, path: {DATA / 'ml-100k'}}}"
+    u1 = "split={kind: predefined, fold: u1}"
+    overrides = [data, u1, "simulation.backend=local"]
+    learned = run("federated.yaml", overrides=overrides, page=False)
+    average = run("item-average", overrides=overrides, page=False)
+    assert learned.summary["accuracy"]["rmse"] <= average.summary["accuracy"]["rmse"] - 0.03
+    assert 7.9 < learned.traffic["epsilon_composed"].max() <= 8.0
+    assert learned.rounds[0]["observed"]["loss"] > learned.rounds[-1]["observed"]["loss"]
