@@ -238,16 +238,16 @@ CHOICES: dict[str, Callable[[], Choice]] = {
     # What makes up for a mean over devices of which few have an item, and the step of Adam.
     **{
         name: partial(Choice, {MODEL + "item_rate": rates}, [(name, {})])
-        for name, rates in {"fedavg-mf": (10.0, 30.0, 100.0), "fedrep": (15.0, 50.0, 150.0)}.items()
+        for name, rates in {"fedavg-mf": (15.0, 30.0, 50.0), "fedrep": (25.0, 50.0, 80.0)}.items()
     },
     "fedncf": lambda: Choice(
-        {MODEL + "item_rate": (100.0, 300.0, 1000.0)},
+        {MODEL + "item_rate": (150.0, 300.0, 600.0)},
         [("fedncf", {})],
         fifth_of_items,
         metric="ndcg_at_10",
     ),
     "lightgcn-free": lambda: Choice(
-        {MODEL + "step_size": (0.003, 0.01, 0.03)},
+        {MODEL + "step_size": (0.005, 0.01, 0.02)},
         [("lightgcn-free", {})],
         fifth_of_items,
         metric="ndcg_at_10",
