@@ -86,6 +86,8 @@ class ClientSampling(ABC):
 
     compares: ClassVar[Adjacency]
     """What the rounds are composed for, and the noise calibrated."""
+    in_words: ClassVar[str]
+    """How clients are drawn, as a clause."""
 
     @property
     @abstractmethod
@@ -99,7 +101,7 @@ class ClientSampling(ABC):
     def check(self, adjacency: Adjacency) -> None:
         """Raise SettingError unless the adjacency is the one that this sampling is composed for."""
         if adjacency != self.compares:
-            raise SettingError("adjacency", repr(adjacency), f"{self.compares!r}, with such sampling")
+            raise SettingError("adjacency", repr(adjacency), f"{self.compares!r}, where {self.in_words}")
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ class Poisson(ClientSampling):
     """Each user is asked with the same probability, whoever else is."""
 
     compares: ClassVar[Adjacency] = "add-or-remove-one"
+    in_words: ClassVar[str] = "each user is asked by a rate"
     probability: float
     """Above 0 and at most 1."""
 
@@ -128,6 +131,7 @@ class FixedSize(ClientSampling):
     """
 
     compares: ClassVar[Adjacency] = "replace-one"
+    in_words: ClassVar[str] = "a number of clients is asked"
     clients: int
     """From 1 to the number of users."""
     users: int

@@ -213,14 +213,14 @@ class FederatedProtocol(BroadcastProtocol):
             if self.privacy.composition == "sum":
                 accepted = "'pld': Gaussian noise keeps to an epsilon with a delta only"
                 raise SettingError("privacy.composition", "'sum'", accepted)
-            if self.amplified is not None:
-                self.amplified.check(self.adjacency)
             if self.amplified is not None and self.sampling.clients is not None and self.model.keeps:
                 # What others keep tells that they were asked, and so who was not.
                 found = f"{self.sampling.clients}, with a model that keeps something on devices"
                 raise SettingError(
                     "sampling.clients", found, "rate, by which nobody is asked in another's place"
                 )
+            if self.amplified is not None:
+                self.amplified.check(self.adjacency)
             if self.deviation > LARGEST_DEVIATION:
                 found = (
                     f"{self.privacy.epsilon:g} in {self.rounds} rounds: noise of {self.deviation:.3g} clips"
