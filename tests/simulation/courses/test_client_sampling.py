@@ -115,7 +115,7 @@ def test_a_hidden_draw_amplifies_and_everybody_pays(sampling: Any, adjacency: An
 )
 def test_a_draw_that_nothing_is_proved_of_is_refused(sampling: Any, adjacency: str) -> None:
     with refused_at("protocol.adjacency"):
-        run(values(sampling=sampling, adjacency=adjacency, privacy=BUDGET), page=False)
+        run(values("OfLength", sampling=sampling, adjacency=adjacency, privacy=BUDGET), page=False)
 
 
 def test_so_many_clients_with_a_memory_are_refused() -> None:
