@@ -99,11 +99,7 @@ def answers(
             return device.crafted(profiles_of(part), draws, np.array(population.targets))
         return device.answer(profiles_of(part), draws)
 
-    reports = Pieces.joined(
-        encoded(users, lies=lies)
-        for part, lies in partition.parts_that_lie
-        for users in part.blocks(device.users_at_once)
-    )
+    reports = Pieces.joined(encoded(part, lies=lies) for part, lies in partition.parts_that_lie)
     return reports, device.reading.decode
 
 

@@ -213,11 +213,6 @@ class Partition:
         """Number of users."""
         return self.stop - self.start
 
-    def blocks(self, users: int | None) -> "Iterator[Partition]":
-        """Yield the users of the partition, so many at once; None for all."""
-        for start in range(self.start, self.stop, users or max(1, self.size)):
-            yield replace(self, start=start, stop=min(start + users, self.stop) if users else self.stop)
-
     @property
     def counts(self) -> Ints:
         """Ratings of each user, shape (users,)."""

@@ -251,16 +251,11 @@ class BroadcastRounds(TrainingRounds):
         answers = self.roster.ask(grid, TELL, contents, self.group)
         told = [Told.of(answer.content[REPLY]) for answer in answers.values()]
         self.kept = tuple(np.concatenate(each) for each in zip(*(part.kept for part in told), strict=True))
-        now = [part.round_index == len(self.records) for part in told]
-        norms, losses = (
-            np.concatenate(
-                [np.where(own, getattr(part, name), np.nan) for own, part in zip(now, told, strict=True)]
-            )
-            for name in ("norms", "losses")
-        )
-        device = self.broadcast
+        device, last = self.broadcast, len(self.records)
         assert device is not None, "a round in which nothing was asked"
-        observed = device.observed(norms[self.rated], losses[self.rated], len(self.records))
+        norms = np.concatenate([np.where(part.round_index == last, part.norms, np.nan) for part in told])
+        losses = np.concatenate([np.where(part.round_index == last, part.losses, np.nan) for part in told])
+        observed = device.observed(norms[self.rated], losses[self.rated], last)
         self.records[-1] = replace(self.records[-1], observed=observed)
 
     @property

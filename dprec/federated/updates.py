@@ -96,22 +96,11 @@ class UpdateCode:
             raise ValueError(f"a clip of {clip:g}")
         return replace(self, clip=clip), self._cut(numbers[: self.size])
 
-    def encode(
-        self,
-        updates: Parameters,
-        draws: RoundDraws,
-        holds: Bools | None = None,
-        senders: Bools | None = None,
-    ) -> Pieces:
-        """Return every user's update, clipped, in whole steps, with the device's own noise if it adds any.
-
-        ``holds``, shape (users,): who holds anything; the others' report is of zeros, with which epsilon
-        compares a profile. ``senders``: whose updates these are, of all that draw. By default everybody.
-        """
-        return self.reports(self.steps(updates, holds)[0], draws, senders)
-
     def reports(self, steps: Int32s, draws: RoundDraws, senders: Bools | None = None) -> Pieces:
-        """Return reports of what `steps` returned; see `encode`."""
+        """Return reports of what `steps` returned, with the device's own noise if it adds any.
+
+        ``senders``, shape (users,): whose updates these are, of all that draw; by default everybody's.
+        """
         if self.deviation:
             sending = np.ones(len(steps), dtype=np.bool_) if senders is None else senders
             counts, places = sending * self.width, np.tile(np.arange(self.width), len(steps))
@@ -141,9 +130,10 @@ class UpdateCode:
         return self._cut(self.scaled(updates).mean(axis=0) * self.clip)
 
     def steps(self, updates: Parameters, holds: Bools | None = None) -> tuple[Int32s, Floats]:
-        """Return updates in whole steps, shape (users, width), and their norms before clipping.
+        """Return clipped updates in whole steps, shape (users, width), and their norms before clipping.
 
-        Norms are infinite of updates that are not finite, whose steps are 0.
+        Norms are infinite of updates that are not finite, whose steps are 0. ``holds``, shape (users,): who
+        holds anything; the others' steps are 0, with which epsilon compares a profile. By default everybody.
         """
         from dprec.kernels.updates import clip
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from dprec import accounting
-from dprec.arrays import AnyArray, Floats, Ints, Pieces, Uint64s
+from dprec.arrays import AnyArray, Floats, Ints, Pieces
 from dprec.attacks.transcript import Answered, ReleasedSum, Upload, of_normal_noise
 from dprec.completion import Profiles
 from dprec.components import Options, naming, option, reference_of
@@ -433,12 +433,10 @@ class ModelDevice(AnsweringDevice):
     def _devices(self, profiles: Profiles) -> Devices:
         """Return devices that draw nothing, with what they keep."""
         keys = words(0, "devices that draw nothing", 0, 2 * profiles.n_users).reshape(-1, 2)
-        kept = self.begun(keys) if self.kept is None else self.kept
+        kept = self.kept
+        if kept is None:
+            kept = begun(self.protocol.model, self.n_items, self.scale, keys)
         return Devices(profiles, kept, keys)
-
-    def begun(self, keys: Uint64s) -> State:
-        """Return what devices keep before their first round, given keys of their draws, shape (users, 2)."""
-        return begun(self.protocol.model, self.n_items, self.scale, keys)
 
     def keeping(self, kept: State) -> ModelDevice:
         """Return the device where a simulation knows what each user's keeps."""
@@ -476,13 +474,6 @@ class ModelDevice(AnsweringDevice):
         if checked.size:
             check_updates(model, self.coding, self.parameters, devices, computed, checked)
         return computed
-
-    def answer(self, profiles: Profiles, draws: RoundDraws) -> Pieces:
-        """Return the reports of devices in their first round."""
-        keys = Devices.in_round(profiles, (), draws).keys
-        devices, checked = Devices(profiles, self.begun(keys), keys), checked_of(profiles.n_users, draws)
-        computed = self.computed(devices, checked)
-        return self.coding.encode(computed.updates, draws, np.diff(profiles.indptr) > 0)
 
     @property
     def reading(self) -> Reading:

@@ -21,7 +21,7 @@ from dprec.attacks.transcript import ReleasedSum, Upload
 from dprec.completion import Profiles
 from dprec.components import Options, option
 from dprec.errors import SettingError
-from dprec.gradients import Aggregate, RoundDraws
+from dprec.gradients import Aggregate
 from dprec.protocols.base import Protocol, Public
 from dprec.protocols.predicting import predictions_on_devices
 from dprec.randomness import subset, uniforms, words
@@ -89,22 +89,9 @@ class AnsweringDevice(Device):
     def reading(self) -> Reading:
         """How answers are read."""
 
-    @property
-    def users_at_once(self) -> int | None:
-        """Users whose answers are computed together, at most; None for all of a partition."""
-        return None
-
     def changes(self, before: Any) -> bytes:
         """Return the bytes by which devices are sent this that hold what was sent before; as `encode`."""
         return self.encode()
-
-    @abstractmethod
-    def answer(self, profiles: Profiles, draws: RoundDraws) -> Sequence[bytes]:
-        """Return every user's report in a round."""
-
-    def crafted(self, profiles: Profiles, draws: RoundDraws, targets: Ints) -> Sequence[bytes]:
-        """Return the reports that say most about some items that liars have rated; by default, as honest."""
-        return self.answer(profiles, draws)
 
     def upload(self, n_users: int, parts: Sequence[tuple[Ints, Pieces]], public_seed: int) -> Upload | None:
         """Return what a server reads that remembers a round; by default, None: what nobody can link or read.

@@ -67,13 +67,13 @@ def test_numbers_are_read_as_devices_clip_them_and_with_the_noise_they_add() -> 
     updates = MODEL.updates(parameters, profiles)
     plain = code_of(MODEL, ITEMS, POSITIVE, 0.1, 0.0)
     devices = DeviceDraws.of(bytes(16), 0, profiles.indptr, profiles.items, np.ones(profiles.items.size), "a")
-    sent = plain.encode(updates, RoundDraws(devices, 1, 0))
+    sent = plain.reports(plain.steps(updates)[0], RoundDraws(devices, 1, 0))
     valid, rows = plain.numbers([b"no report", *sent])
     assert valid.tolist() == [False] + [True] * USERS
     assert np.array_equal(rows, plain.clipped(updates))
     assert np.all(np.linalg.norm(rows, axis=1) <= 1)
     noisy = code_of(MODEL, ITEMS, POSITIVE, 0.1, 2.0)
-    _, rows = noisy.numbers(noisy.encode(updates, RoundDraws(devices, 1, 0)))
+    _, rows = noisy.numbers(noisy.reports(noisy.steps(updates)[0], RoundDraws(devices, 1, 0)))
     assert np.abs(rows - plain.clipped(updates)).max() < 6 * 2.0
     assert (rows - plain.clipped(updates)).std() == pytest.approx(2.0, rel=0.5)
 

@@ -38,7 +38,7 @@ def updates_sent(round_index: int, users: int, numbers: int) -> Floats:
     """Return what devices send that have nothing to send, in clips, shape (users, numbers)."""
     code = UpdateCode(((numbers,),), CLIP, DEVIATION)
     draws = RoundDraws(DeviceDraws(words(3, "devices", 0, 2 * users).reshape(2, users)), round_index, 0)
-    valid, rows = code.numbers(code.encode((np.zeros((users, numbers)),), draws))
+    valid, rows = code.numbers(code.reports(code.steps((np.zeros((users, numbers)),))[0], draws))
     assert valid.all()
     return rows
 
@@ -89,7 +89,7 @@ def test_far_out_too_a_device_can_send_any_number_whatever_its_update_is() -> No
     users, numbers = 2, 10_000
     code = UpdateCode(((numbers,),), CLIP, 50.0)
     draws = RoundDraws(FarOut(DeviceDraws(words(3, "devices", 0, 2 * users).reshape(2, users))), 1, 0)
-    valid, rows = code.numbers(code.encode((np.zeros((users, numbers)),), draws))
+    valid, rows = code.numbers(code.reports(code.steps((np.zeros((users, numbers)),))[0], draws))
     assert valid.all()
     # One step apart, as integers are, up to what chance leaves out.
     check_drawn(stats.norm.cdf(rows / 50.0) * 2.0**64, stats.uniform())

@@ -106,9 +106,8 @@ def test_no_update_is_longer_than_a_clip_whatever_is_computed(data: st.DataObjec
     with np.errstate(all="ignore"):
         code = UpdateCode(((ITEMS, model.rank),), federated.clip, 0.0)
         (start,) = model.start(ITEMS, POSITIVE, np.random.default_rng(1))
-        reports = code.encode(
-            model.updates((size * start,), people), RoundDraws(FixedAnswers(USERS, 1), 1, 0)
-        )
+        steps, _ = code.steps(model.updates((size * start,), people))
+        reports = code.reports(steps, RoundDraws(FixedAnswers(USERS, 1), 1, 0))
     valid, rows = code.numbers(reports)
     assert valid.all()
     assert_within(rows * STEPS, STEPS, 2 * STEPS, signed=True)

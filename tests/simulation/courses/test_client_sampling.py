@@ -203,7 +203,7 @@ def test_a_report_with_that_number_is_no_longer_than_is_charged() -> None:
         sent, [[1, 0, 0, -0.25], [0, 0.5, 0, 0.25], [0, 0, 0, -0.25], [0] * 4], atol=2e-4
     )
     assert (np.linalg.norm(sent, axis=1) <= code.reach).all()
-    reports = code.encode(rows, None)  # type: ignore[arg-type]
+    reports = code.reports(code.steps(rows)[0], None)  # type: ignore[arg-type]
     valid, aggregate = code.decode(reports)
     assert valid.all()
     # Of four updates one is not short by half a count more than two of each.

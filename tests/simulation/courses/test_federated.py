@@ -98,7 +98,7 @@ def test_updates_of_any_length_count_at_most_a_clip() -> None:
     code = UpdateCode(((2, 2), (3,)), clip=0.5, deviation=0.0)
     rows = np.array([[3.0, -4.0, 0, 0, 0, 0, 0], [0.1] * 7, [np.inf] + [0.0] * 6, [1e200] * 7])
     updates = rows[:, :4].reshape(-1, 2, 2), rows[:, 4:]
-    reports = code.encode(updates, None)  # type: ignore[arg-type]
+    reports = code.reports(code.steps(updates)[0], None)  # type: ignore[arg-type]
     assert {len(report) for report in reports} == {code.report_bytes} == {14}
     read = np.array([np.frombuffer(report, "<i2") for report in reports]).astype(float)
     assert (np.linalg.norm(read, axis=1) <= STEPS).all()
