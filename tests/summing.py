@@ -15,7 +15,7 @@ from dprec.protocols.gram import PairTableOptions, SetDevice
 from dprec.protocols.sums import SumsProtocol
 from dprec.randomness import DeviceDraws, ReleaseDraws, words
 from dprec.ratings import RatingScale
-from dprec.sums import UNIT, Contributions, Layout, ProfileContributions, Release, TrustedAggregation
+from dprec.sums import UNIT, CentralAggregation, Contributions, Layout, ProfileContributions, Release
 from tests.make import STARS
 
 
@@ -82,6 +82,6 @@ def played(
         assert valid.all()
         aggregate, draws = Aggregate(total, None, people.n_users), ReleaseDraws(seed, number)
         if number not in failed:
-            released = TrustedAggregation().release(aggregate, layout, noise, draws)
+            released = CentralAggregation().release(aggregate, layout, noise, draws)
             server.learn(layout, number, released, noise, people.n_users)
     return server, [*held, protocol.device(server.learned.encode(), people.n_items, scale)]

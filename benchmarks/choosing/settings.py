@@ -31,7 +31,7 @@ from dprec.datasets import MovieLens100K, Synthetic, selected
 from dprec.protocols.secret_sets import split_at
 from dprec.ratings import Ratings
 from dprec.splits import Holdout, UserHoldout
-from dprec.sums import TrustedAggregation
+from dprec.sums import CentralAggregation
 from simulation import load
 from simulation.comparison.planning import load_comparison
 from simulation.configuration.strict_yaml import at
@@ -157,13 +157,13 @@ def secret_sets(users: int, splits: Sequence[Sequence[float]]) -> Choice:
     profiles, which copies teach nothing new.
     """
     central, of_devices = (
-        TrustedAggregation(),
+        CentralAggregation(),
         1.134,
     )  # Noise of shares of which a tenth and 5 may be missing.
     tau = central.multiplier(1.0, DELTA) / users
     fixed = {
         "dataset": "{kind: movielens-100k, items: true}",
-        "protocol.aggregation": "{kind: trusted}",
+        "protocol.aggregation": "{kind: central}",
         EPSILON: central.epsilon(of_devices * 943 * tau, DELTA),
     }
     key = "protocol.sums.split"

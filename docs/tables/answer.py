@@ -21,7 +21,7 @@ from simulation.analysis.gains import (
     strongest,
 )
 from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
-from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed, number, plural
+from simulation.analysis.vocabulary import Metric, listed, number, plural
 from simulation.storage.column import Column
 
 _HIDES = {"revealed": (False,), "hidden": (True,), "either": (False, True)}
@@ -43,7 +43,7 @@ def choices(name: str, item_set: str, *budgets: str) -> str:
     evaluation, results = next(iter(by_evaluation(held.results).items()))
     when: list[Column[GridCell]] = [
         text_column("item set", lambda cell: "hidden" if cell.hides else "revealed"),
-        text_column("trust", lambda cell: TRUST_IN_WORDS[cell.trust].removesuffix(" model")),
+        text_column("trust", lambda cell: cell.trust),
         text_column("ε", lambda cell: f"{cell.epsilon:g}"),
     ]
     taken: list[Column[ProtocolResult]] = [

@@ -12,7 +12,7 @@ from docs.tables.results import System, configuration, papers, systems
 from dprec.components import as_in_a_file
 from simulation.analysis.columns import text_column
 from simulation.analysis.description import Description, describe
-from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS
+from simulation.analysis.vocabulary import DASH
 from simulation.configuration.strict_yaml import at
 from simulation.storage.column import Column
 
@@ -53,7 +53,7 @@ def promises(page: str) -> str:
         own, guarantee = described(preset), described(preset).guarantee
         words = [
             f"**{guarantee.status}**, for {_unit(own)}: {guarantee.reason}",
-            f"{TRUST_IN_WORDS[guarantee.trust].capitalize()}; the server sees {own.server_sees}.",
+            f"{guarantee.trust.capitalize()} model; the server sees {own.server_sees}.",
         ]
         alike.setdefault(" ".join([*words, *guarantee.notes]), []).append(preset)
     return "\n".join(f"- {_code(presets)}: {promise}" for promise, presets in alike.items())

@@ -129,7 +129,7 @@ class Facts:
     """What others ask of a protocol: plain values that follow from its options alone."""
 
     protects: str
-    """Name of what protects the users, for tables: "secure-sums", "bounded-laplace"."""
+    """Name of what protects the users, for tables: "secure-aggregation-sums", "bounded-laplace"."""
     learns: str
     """Name of what completes the matrix, for tables; nothing is looked up by it."""
     predicts: Predicted = "ratings"

@@ -28,10 +28,10 @@ from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.protocols.sharing import COMPARED, budget_at
 from dprec.sums import (
     Aggregation,
+    CentralAggregation,
     LocalAggregation,
     SecureAggregation,
     ShuffledAggregation,
-    TrustedAggregation,
 )
 
 MOST_NOISE = {True: 2.5e-3, False: 6.5e-3}
@@ -42,7 +42,7 @@ _AGGREGATIONS: dict[Trust, Aggregation] = {
     "local": LocalAggregation(),
     "shuffle": ShuffledAggregation(),
     "secure-aggregation": SecureAggregation(),
-    "central": TrustedAggregation(),
+    "central": CentralAggregation(),
 }
 
 

@@ -54,7 +54,7 @@ from dprec.protocols.components import AnyAggregation
 from dprec.protocols.sharing import COMPARED
 from dprec.protocols.sums import LEAST_SHARE, SummedDevice, SummedServer, SumsProtocol
 from dprec.ratings import Ratings, RatingScale
-from dprec.sums import Release, SecureAggregation, ShuffledAggregation, TrustedAggregation
+from dprec.sums import CentralAggregation, Release, SecureAggregation, ShuffledAggregation
 from dprec.wire import decode_item_sets, encode_item_sets
 
 FEWEST = "Items that every set counts as having at least, which bounds what one user adds to a number."
@@ -311,7 +311,7 @@ class PopularityProtocol(SetsProtocol):
         "Whether a device weighs what is popular by public data that its user's items share.", False
     )
     fewest: int = option(FEWEST, 1, ge=1, le=MOST_ITEMS)
-    aggregation: AnyAggregation = option("Who adds up and adds the noise.", TrustedAggregation())
+    aggregation: AnyAggregation = option("Who adds up and adds the noise.", CentralAggregation())
 
     @property
     def facts(self) -> Facts:

@@ -42,7 +42,7 @@ from dprec.protocols.private_als import AlsProtocol
 from dprec.protocols.sums import SummedDevice, SummedServer
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
-from dprec.sums import UNIT, TrustedAggregation, Vectors
+from dprec.sums import UNIT, CentralAggregation, Vectors
 
 _COUNTED = 1 << TARGET_BITS
 """The target of every pair: 1."""
@@ -201,7 +201,7 @@ class ImplicitAlsProtocol(AlsProtocol):
     predicted: ClassVar[Predicted] = "lists"
     learns: ClassVar[str] = "private-implicit-als"
     factorization: ImplicitAlsOptions = option("What is learned, and from what.", ImplicitAlsOptions())
-    aggregation: AnyAggregation = option("Who adds up and adds the noise.", TrustedAggregation())
+    aggregation: AnyAggregation = option("Who adds up and adds the noise.", CentralAggregation())
 
     @property
     def shares(self) -> tuple[float, ...]:

@@ -35,7 +35,7 @@ from dprec.protocols.sharing import COMPARED, GUARD
 from dprec.protocols.sums import SummedDevice, SummedServer, SumsProtocol
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
-from dprec.sums import TrustedAggregation
+from dprec.sums import CentralAggregation
 from dprec.wire import decode_cautions, encode_cautions
 
 
@@ -139,7 +139,7 @@ class PrivateAlsProtocol(AlsProtocol):
 
     kind: Literal["dp-als"] = "dp-als"
     factorization: FactorizationOptions = option("What is learned, and from what.", FactorizationOptions())
-    aggregation: AnyAggregation = option("Who adds up and adds the noise.", TrustedAggregation())
+    aggregation: AnyAggregation = option("Who adds up and adds the noise.", CentralAggregation())
     guard: Guard | None = option(GUARD, None, reader="result")
 
     @property

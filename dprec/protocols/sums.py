@@ -31,7 +31,7 @@ from dprec.protocols.sharing import budget_at, check_unit, compared_in_words
 from dprec.randomness import uniform_below, uniforms, words
 from dprec.ratings import POSITIVE, Ratings, RatingScale
 from dprec.sent_symbols import SentSymbols
-from dprec.sums import UNIT, Adding, Aggregation, Contributions, Cost, Layout, TrustedAggregation
+from dprec.sums import UNIT, Adding, Aggregation, CentralAggregation, Contributions, Cost, Layout
 from dprec.sums.release import ProfileContributions, Release
 
 LEAST_SHARE = 1e-3
@@ -217,7 +217,7 @@ class SumsProtocol(RoundsProtocol):
 
     def represented(self) -> Self:
         """Return the protocol for a trusted sum; see `dprec.sums.RepresentedAggregation`."""
-        return self._adding_up_by(TrustedAggregation())
+        return self._adding_up_by(CentralAggregation())
 
     @property
     def apart(self) -> float:

@@ -1,7 +1,7 @@
 """Sums over users with noise: who adds up and adds the noise, and what is learned from them in rounds."""
 
 from dprec.components import Registry
-from dprec.sums.aggregation import Aggregation, Cost, NoisyAggregation, TrustedAggregation
+from dprec.sums.aggregation import Aggregation, CentralAggregation, Cost, NoisyAggregation
 from dprec.sums.contributions import UNIT, Contributions, Layout, PartOfContributions, Vectors
 from dprec.sums.local import LocalAggregation
 from dprec.sums.release import Adding, ProfileContributions, Release
@@ -12,7 +12,7 @@ from dprec.sums.shuffled import ShuffledAggregation
 AGGREGATIONS: Registry[Aggregation] = Registry(
     "aggregation",
     Aggregation,
-    [TrustedAggregation, SecureAggregation, ShuffledAggregation, LocalAggregation],
+    [CentralAggregation, SecureAggregation, ShuffledAggregation, LocalAggregation],
 )
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "UNIT",
     "Adding",
     "Aggregation",
+    "CentralAggregation",
     "Contributions",
     "Cost",
     "Layout",
@@ -31,6 +32,5 @@ __all__ = [
     "RepresentedAggregation",
     "SecureAggregation",
     "ShuffledAggregation",
-    "TrustedAggregation",
     "Vectors",
 ]

@@ -307,10 +307,10 @@ _MARGIN = 1 + 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrustedAggregation(NoisyAggregation):
+class CentralAggregation(NoisyAggregation):
     """The server receives what every user's contribution is computed from, adds up, and adds the noise."""
 
-    kind: Literal["trusted"] = "trusted"
+    kind: Literal["central"] = "central"
     papers: ClassVar[tuple[str, ...]] = ("chien2021",)
     trust: ClassVar[accounting.Trust] = "central"
     reason: ClassVar[str] = (

@@ -16,10 +16,10 @@ from dprec.arrays import Bools, Floats, Ints
 from dprec.components import option
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.randomness import ReleaseDraws
-from dprec.sums.aggregation import Aggregation, Cost, FurtherMessages, TrustedAggregation
+from dprec.sums.aggregation import Aggregation, CentralAggregation, Cost, FurtherMessages
 from dprec.sums.contributions import Contributions, Layout, LayoutT
 
-_TRUSTED = TrustedAggregation()
+_CENTRAL = CentralAggregation()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,24 +68,24 @@ class RepresentedAggregation(Aggregation):
         self, contributions: Contributions[LayoutT], layout: LayoutT, multiplier: float, draws: RoundDraws
     ) -> Sequence[bytes]:
         """Send what the contributions are computed from."""
-        return _TRUSTED.encode(contributions, layout, multiplier, draws)
+        return _CENTRAL.encode(contributions, layout, multiplier, draws)
 
     def decode(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Bools, Aggregate]:
         """Add up the contributions of the few."""
-        return _TRUSTED.decode(reports, layout, multiplier)
+        return _CENTRAL.decode(reports, layout, multiplier)
 
     def possible(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> bool:
         """Return whether the few can have such a sum."""
-        return _TRUSTED.possible(aggregate, layout, multiplier)
+        return _CENTRAL.possible(aggregate, layout, multiplier)
 
     def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
         """Return the norm of a sum of the few."""
-        return _TRUSTED.length(aggregate, layout, multiplier)
+        return _CENTRAL.length(aggregate, layout, multiplier)
 
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
         """Return the sums of the population, with its noise."""
         drawn = self.deviation(layout, multiplier, self.population) / self._times
-        return self._times * _TRUSTED.release(aggregate, layout, drawn, draws)
+        return self._times * _CENTRAL.release(aggregate, layout, drawn, draws)
 
     def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
         """Return the noise of a release of the whole population."""

@@ -196,7 +196,7 @@ _ROWS = 256
 class SecureAggregation(OfAllUsers, NoisyAggregation):
     """Devices mask what they send, so the server sees its total only, and add the noise themselves."""
 
-    kind: Literal["secure"] = "secure"
+    kind: Literal["secure-aggregation"] = "secure-aggregation"
     papers: ClassVar[tuple[str, ...]] = ("bonawitz2017", "bell2020", "agarwal2021", "kairouz2021")
     trust: ClassVar[accounting.Trust] = "secure-aggregation"
     reason: ClassVar[str] = (

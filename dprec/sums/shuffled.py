@@ -201,7 +201,7 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
 
     def check_deployed(self) -> None:
         """Refuse a deployment: it has no shuffler."""
-        accepted = "'secure', 'local' or 'trusted' on a deployment, which has no shuffler"
+        accepted = "'local', 'secure-aggregation' or 'central' on a deployment, which has no shuffler"
         raise SettingError("kind", repr(self.kind), accepted)
 
     def check(self, layout: Layout, multiplier: float) -> None:

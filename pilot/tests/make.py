@@ -179,7 +179,7 @@ _ITERATIVE = {
     "rounds": 3,
     "rank": 2,
 }
-_GRAM = {"kind": "gram", "table": {"items": 12}, "aggregation": {"kind": "trusted"}}
+_GRAM = {"kind": "gram", "table": {"items": 12}, "aggregation": {"kind": "central"}}
 _LOCAL = {"privacy": {"epsilon": 2.0, "per": "user"}, "aggregation": {"kind": "local"}}
 _SETS = {"kind": "synthetic", "users": USERS, "items": 30, "ratings": 100, "positive": ">= 3", "min_items": 2}
 
@@ -193,7 +193,7 @@ BLP = _values("blp-mf", _ONE_SHOT)
 PG = _values("pg-mf", _ITERATIVE)
 GRAM = _values("gram-central", _GRAM, "user-holdout", dataset=_SETS)
 GRAM_LOCAL = _values("gram-local", {**_GRAM, **_LOCAL}, "user-holdout", dataset=_SETS)
-SECRET_SET = _values("best-secret-set", {"kind": "best-secret-set", "aggregation": {"kind": "trusted"}})
+SECRET_SET = _values("best-secret-set", {"kind": "best-secret-set", "aggregation": {"kind": "central"}})
 OF_ONES_OWN = _values("item-histogram", {"kind": HISTOGRAM, **_LOCAL})
 """A protocol of sums from a user's file."""
 RANDOMIZED_SETS = _values(

@@ -22,7 +22,7 @@ from simulation.analysis.gains import (
 )
 from simulation.analysis.populations import Course, course_of, courses
 from simulation.analysis.protocol_results import ProtocolResult, metrics_of, read_comparison
-from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed, loss, number
+from simulation.analysis.vocabulary import Metric, listed, loss, number
 from simulation.storage.directories import TABLE
 
 _AT_MOST_IN_WORDS: dict[Trust, str] = {
@@ -210,7 +210,7 @@ def advice_lines(advice: Advice) -> list[str]:
         f"within {limits.words}: {answer}{_named(advice.best, advice)}",
         *_against_baseline(advice),
         *_against_popularity(advice),
-        f"  {TRUST_IN_WORDS[best.trust]}; the server sees {best.server_sees}",
+        f"  {best.trust} model; the server sees {best.server_sees}",
     ]
     spent, course = limits.loss(best), advice.course
     lines += [f"  {guess_in_words(spent, limits.unit, best)}"] if 0 < spent < math.inf else []

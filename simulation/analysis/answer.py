@@ -10,7 +10,7 @@ from dprec.accounting import ComparableUnit
 from simulation.analysis.decision import SLACK, GridCell, Limits, candidates, decide, decision_grid
 from simulation.analysis.gains import NOTHING_SENT, SETS_ONLY, gain_digits, strongest
 from simulation.analysis.protocol_results import ProtocolResult, reference_budget
-from simulation.analysis.vocabulary import TRUST_IN_WORDS, Metric, listed, loss, number, plural, size
+from simulation.analysis.vocabulary import Metric, listed, loss, number, plural, size
 
 PROTECTED: dict[ComparableUnit, dict[bool, str]] = {
     "rating": {False: "the value of one rating", True: "one rating, given or not"},
@@ -112,8 +112,7 @@ def _sentence(
     # Item sets count where they are revealed.
     bases += [] if sets is None or cell.hides else [f"item sets alone {number(sets, digits)}"]
     base = f" ({'; '.join(bases)})" if bases and (first or not cell.hides) else ""
-    model = TRUST_IN_WORDS[best.trust]
-    named = f"{best.title} in the {model if model.endswith('model') else f'model of {model}'}"
+    named = f"{best.title} in the {best.trust} model"
     if against and not against.better:
         none = f"none of these protocols beats {against.base}"
         return f"{lead}{none}{base}; nearest, {named}, {against.written}."

@@ -199,14 +199,6 @@ def size(count: float) -> str:
     return f"{count:.3g} B" if count < 100 else f"{count:.0f} B"
 
 
-TRUST_IN_WORDS: dict[Trust, str] = {
-    "central": "central model",
-    "secure-aggregation": "secure aggregation",
-    "shuffle": "shuffle model",
-    "local": "local model",
-}
-
-
 def server_sees(
     *,
     trust: Trust,

@@ -15,7 +15,7 @@ from dprec.components import as_in_a_file
 from dprec.errors import InputError
 from simulation.analysis import description as descriptions
 from simulation.analysis.description import REQUIRED, ComponentDescription, Description, SettingLine
-from simulation.analysis.vocabulary import DASH, TRUST_IN_WORDS, plural
+from simulation.analysis.vocabulary import DASH, plural
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import find_configuration, preset_summary, presets
 from simulation.console.terminal import narrow_console, print_json
@@ -104,7 +104,7 @@ def _description(described: Description, summary: str) -> Iterator[RenderableTyp
     guarantee = described.guarantee
     facts.add_row("a device sends", Text(_sent_in_words(described)))
     facts.add_row("guarantee", Text(f"{guarantee.status}: {guarantee.reason}"))
-    facts.add_row("trust", f"{TRUST_IN_WORDS[guarantee.trust]}; the server sees {described.server_sees}")
+    facts.add_row("trust", f"{guarantee.trust} model; the server sees {described.server_sees}")
     for note in guarantee.notes:
         facts.add_row("", Text(note))
     yield facts

@@ -11,7 +11,6 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from dprec.accounting import Trust
 from simulation.analysis.answer import PROTECTED, answer_to, price
 from simulation.analysis.columns import (
     RUNS,
@@ -48,7 +47,6 @@ from simulation.analysis.protocol_results import (
 from simulation.analysis.vocabulary import (
     DASH,
     QUICK_IN_WORDS,
-    TRUST_IN_WORDS,
     data_in_words,
     grouped_by,
     listed,
@@ -291,14 +289,6 @@ def _results_table(part: Part) -> Markup:
     )
 
 
-_TRUSTED: Mapping[Trust, str] = {
-    "local": "nobody",
-    "shuffle": "a shuffler",
-    "secure-aggregation": "secure aggregation",
-    "central": "the server",
-}
-
-
 def _grids(part: Part) -> Iterator[Markup]:
     """Yield a table for what is protected, with a row per trust model and a column per epsilon."""
     files, unit = part.files, part.files.matched_unit
@@ -329,8 +319,8 @@ def _trusted(row: Sequence[GridCell]) -> Markup:
     trust = row[0].trust
     worth = [cell for cell in row if cell.best and not cell.nothing_sent_wins]
     vain = trust != "local" and bool(worth) and all(cell.with_less for cell in worth)
-    words = f"trusting {_TRUSTED[trust]} buys nothing here" if vain else f"{_TRUSTED[trust]} trusted"
-    return Markup("{}<small>{}</small>").format(TRUST_IN_WORDS[trust], words)
+    words = Markup("<small>such trust buys nothing here</small>") if vain else ""
+    return Markup("{}{}").format(f"{trust} model", words)
 
 
 def _at_epsilon(place: int, first: GridCell, part: Part) -> Column[list[GridCell]]:

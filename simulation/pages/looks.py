@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from dprec.accounting import Trust
 from simulation.analysis.gains import POPULARITY, SETS_ONLY
 from simulation.analysis.protocol_results import ProtocolResult
-from simulation.analysis.vocabulary import TRUST_IN_WORDS
 
 COLOURS: Mapping[str, tuple[str, str]] = {
     "ink": ("#1b2530", "#e6eaee"),
@@ -100,7 +99,7 @@ TRUST_LOOKS: Mapping[Trust, Look] = {
 _WITHOUT_PRIVACY = Look(REFERENCE, "o", DASHED)
 
 LOOKS_IN_WORDS = {
-    **{look.colour: (TRUST_IN_WORDS[trust], look) for trust, look in TRUST_LOOKS.items()},
+    **{look.colour: (f"{trust} model", look) for trust, look in TRUST_LOOKS.items()},
     REFERENCE: ("without privacy", _WITHOUT_PRIVACY),
 }
 """What the colours of protocols stand for."""

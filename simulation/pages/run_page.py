@@ -27,7 +27,6 @@ from simulation.analysis.populations import run_projections
 from simulation.analysis.protocol_results import metrics_of, result_of
 from simulation.analysis.vocabulary import (
     DASH,
-    TRUST_IN_WORDS,
     Metric,
     data_in_words,
     headlines,
@@ -117,7 +116,7 @@ def run_tiles(summary: Summary) -> list[tuple[str, str, str]]:
             known = "" if baseline is None else f"; {number(baseline, metric.digits)} with nothing sent"
             named = metric.label + at_k * metric.column.endswith("_at_k")
             tiles.append((named, f"{value:.{metric.digits}f}", metric.direction + known))
-    tiles.append((STATUS.title, result.status, TRUST_IN_WORDS[result.trust]))
+    tiles.append((STATUS.title, result.status, f"{result.trust} model"))
     losses = [*LOSSES, composed_column([result])]
     said = {column.title: column for column in losses if column.text(result) != DASH}
     if result.composed is not None and result.composed == result.epsilon("user"):

@@ -9,7 +9,7 @@ import pytest
 from dprec.exchange import DELIVER, STATISTICS, RefusalCode
 from dprec.protocols.baselines import NothingSentProtocol
 from dprec.protocols.private_als import FactorizationOptions, ItemModel, PrivateAlsProtocol
-from dprec.sums import Aggregation, LocalAggregation, TrustedAggregation
+from dprec.sums import Aggregation, CentralAggregation, LocalAggregation
 from tests.builders import OneNode, populated
 from tests.make import synthetic
 
@@ -26,7 +26,7 @@ class Server(OneNode):
     """Asks for statistics; ``seed``: of what the devices hold."""
 
     def __init__(self, folder: Path, aggregation: Aggregation | None = None, seed: int = 1) -> None:
-        added_up = aggregation or TrustedAggregation()
+        added_up = aggregation or CentralAggregation()
         protocol = PrivateAlsProtocol(factorization=OPTIONS, aggregation=added_up, noise=(3.0, 4.0))
         for key, installed in {"run": protocol, "other": NothingSentProtocol()}.items():
             ratings = synthetic(USERS, ITEMS, 70, seed=seed)

@@ -36,7 +36,7 @@ from dprec.protocols.registry import AnyProtocol
 from dprec.protocols.x_map import GraphOptions, XMapProtocol
 from dprec.ratings import RatingScale
 from dprec.schedules import PermanentAnswers, RepeatedAnswers
-from dprec.sums import SecureAggregation, TrustedAggregation
+from dprec.sums import CentralAggregation, SecureAggregation
 from dprec.wire import BroadcastOptions
 from tests import make
 from tests.make import user_budget
@@ -218,7 +218,7 @@ def test_a_damaged_value_is_named(protocol: Protocol, key: str, value: Any) -> N
 @pytest.mark.parametrize("told", [{"privacy": user_budget()}, {"aggregation": SecureAggregation()}])
 def test_a_device_takes_no_sums_in_which_profiles_have_any_length(told: dict[str, Any]) -> None:
     table = PairTableOptions(items=0, normalised=False)
-    clear = GramProtocol(table=table, aggregation=TrustedAggregation()).installed
+    clear = GramProtocol(table=table, aggregation=CentralAggregation()).installed
     assert read(json.loads(to_json(clear))) == clear
     with refused_at("table.normalised"):
         replace(clear, **told)

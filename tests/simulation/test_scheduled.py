@@ -129,7 +129,7 @@ def test_ratings_whose_reports_are_lost_are_asked_about_again() -> None:
 def test_lists_are_judged_by_the_items_of_the_next_period() -> None:
     values = weekly({"kind": "fresh"})
     values["dataset"]["positive"] = ">= 3"
-    values["protocol"] = {"kind": "popularity", "aggregation": {"kind": "trusted"}}
+    values["protocol"] = {"kind": "popularity", "aggregation": {"kind": "central"}}
     result = run(values, page=False)
     assert result.summary["accuracy"]["ndcg_at_10"] is not None
     assert sum(line["accuracy"].get("ndcg_at_10") is not None for line in result.rounds) > 1
@@ -141,7 +141,7 @@ def test_the_lists_and_what_they_are_judged_by_are_of_the_last_period(positive: 
     values["evaluation"] = {"lists": 10, "candidates": "unrated"}
     if positive:
         values["dataset"]["positive"] = positive
-        values["protocol"] = {"kind": "popularity", "aggregation": {"kind": "trusted"}}
+        values["protocol"] = {"kind": "popularity", "aggregation": {"kind": "central"}}
     periods, result = periods_of(values), run(values, page=False)
     lists, predictions = result.to_pandas("lists"), result.to_pandas()
     last = periods.number[periods.all_judged].max() - 1

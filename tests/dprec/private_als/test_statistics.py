@@ -18,7 +18,7 @@ from dprec.private_als.statistics import (
     sum_of_contributions,
 )
 from dprec.private_als.steps import shrunken_biases, shrunken_factors
-from dprec.sums import UNIT, TrustedAggregation
+from dprec.sums import UNIT, CentralAggregation
 from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
 
 
@@ -57,7 +57,7 @@ def test_sums_are_those_of_the_cells_whatever_the_partitions(layout: StatisticsL
     parts = [some_users(partition, list(range(*bounds))) for bounds in [(0, 7), (7, 8), (8, 40)]]
     assert np.array_equal(sum_of_contributions(partition, layout), expected)
     assert np.array_equal(sum(sum_of_contributions(part, layout) for part in parts), expected)
-    trusted = TrustedAggregation()
+    trusted = CentralAggregation()
     assert trusted.possible(Aggregate(expected, None, 40), layout, 1.0)
     assert not trusted.possible(Aggregate(expected + 41 * 2**36, None, 40), layout, 1.0)
 

@@ -15,7 +15,7 @@ from dprec.protocols.base import Public
 from dprec.protocols.gram import GramProtocol, PairTableOptions, SetDevice
 from dprec.protocols.public_start import TasteDevice
 from dprec.ratings import POSITIVE
-from dprec.sums import UNIT, Release, TrustedAggregation
+from dprec.sums import UNIT, CentralAggregation, Release
 from tests import make
 from tests.refusals import refused_at
 from tests.summing import contributed, contributions, dense, pairs, played, popularity
@@ -135,7 +135,7 @@ def test_popularity_alone_is_one_round_and_one_list_for_all() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.5, 8.0])
 def test_what_is_left_out_follows_from_public_numbers(epsilon: float) -> None:
-    tau = TrustedAggregation().multiplier(epsilon, 1e-6) / 6000
+    tau = CentralAggregation().multiplier(epsilon, 1e-6) / 6000
     items = PairTableOptions().items_at(tau, 10_000, None)
     assert 50 <= items < 2000
     share = PairTableOptions().suited(items, tau, 10_000).popularity_share

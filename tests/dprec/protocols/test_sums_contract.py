@@ -33,11 +33,11 @@ from dprec.ratings import POSITIVE, RatingScale
 from dprec.sums import (
     AGGREGATIONS,
     UNIT,
+    CentralAggregation,
     Contributions,
     LocalAggregation,
     SecureAggregation,
     ShuffledAggregation,
-    TrustedAggregation,
 )
 from dprec.sums.local import _with_norm_1
 from dprec.sums.secure import VectorPlan
@@ -67,8 +67,8 @@ SMALL: dict[str, dict[str, Any]] = {
     **{kind: {"table": TABLE} for kind in ("gram", "pairs-in-blanket", "public-start")},
 }
 WHO_ADDS_UP = {
-    "trusted": TrustedAggregation(),
-    "secure": SecureAggregation(norm=1024, colluders=0),
+    "central": CentralAggregation(),
+    "secure-aggregation": SecureAggregation(norm=1024, colluders=0),
     "shuffle": ShuffledAggregation(colluders=0),
     "local": LocalAggregation(),
 }
@@ -78,7 +78,7 @@ def scale_of(kind: str) -> RatingScale:
     return POSITIVE if PROTOCOLS[kind].predicted == "lists" else STARS
 
 
-def protocol_of(kind: str, aggregation: str = "trusted") -> Any:
+def protocol_of(kind: str, aggregation: str = "central") -> Any:
     """Return a protocol of few rounds, suited to the people."""
     composition: Any = "sum" if aggregation == "local" else "pld"
     budget = PrivacyBudget(epsilon=4.0, per="user", composition=composition, delta=1e-6)
@@ -272,8 +272,8 @@ DRAWN: dict[str, tuple[str, st.SearchStrategy[Any]]] = {
     **{kind: ("table", drawn(PairTableOptions)) for kind in ("gram", "pairs-in-blanket", "public-start")},
 }
 AGGREGATIONS_DRAWN: dict[str, st.SearchStrategy[Any]] = {
-    "trusted": drawn(TrustedAggregation),
-    "secure": drawn(
+    "central": drawn(CentralAggregation),
+    "secure-aggregation": drawn(
         SecureAggregation,
         {"norm": st.integers(2, 1 << 11), "colluders": st.integers(0, 2), "users": st.none()},
     ),
@@ -328,7 +328,7 @@ def assert_as_sent(protocol: Any, own: Contributions[Any], layout: Any) -> None:
     aggregation, apart, exact = protocol.adding_up, protocol.farthest, dense(own, layout)
     assert_within(exact, 1.0, protocol.apart, signed=layout.signed)
     assert protocol.signed or not layout.signed
-    if isinstance(aggregation, TrustedAggregation):
+    if isinstance(aggregation, CentralAggregation):
         for row, report in zip(exact, aggregation.encode(own, layout, 0.0, devices(USERS)), strict=True):
             valid, total = layout.added_up([report])
             assert valid.all()
@@ -366,7 +366,7 @@ def test_whatever_the_options_contributions_are_as_long_and_as_far_apart_as_is_t
 def test_with_some_options_contributions_are_as_long_and_as_far_apart_as_is_told(
     kind: str, data: st.DataObject
 ) -> None:
-    hold_contributions(kind, data.draw(st.sampled_from(["trusted", "secure"])), data)
+    hold_contributions(kind, data.draw(st.sampled_from(["central", "secure-aggregation"])), data)
 
 
 def hold_contributions(kind: str, aggregation: str, data: st.DataObject) -> None:

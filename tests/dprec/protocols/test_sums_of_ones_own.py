@@ -19,7 +19,8 @@ from tests.summing import contributions, dense, played
 OWN = "tests.item_histogram:ItemHistogram"
 BUDGET = {"epsilon": 4.0, "per": "user", "composition": "pld", "delta": 1e-5}
 VALUES: dict[str, Any] = small_run(
-    {"kind": OWN, "privacy": BUDGET, "aggregation": {"kind": "secure", "colluders": 1}}, name="item-histogram"
+    {"kind": OWN, "privacy": BUDGET, "aggregation": {"kind": "secure-aggregation", "colluders": 1}},
+    name="item-histogram",
 )
 
 
@@ -44,7 +45,7 @@ def test_it_runs_and_what_it_promises_is_proved() -> None:
     assert np.isfinite(found.predictions["prediction"]).all()
 
 
-@pytest.mark.parametrize("aggregation", ["trusted", "secure", "shuffle"])
+@pytest.mark.parametrize("aggregation", ["central", "secure-aggregation", "shuffle"])
 def test_it_is_audited_whoever_adds_up(aggregation: str) -> None:
     found = audit(
         {**VALUES, "protocol": {**VALUES["protocol"], "aggregation": {"kind": aggregation}}}, trials=2000

@@ -10,7 +10,7 @@ from dprec.gradients import Aggregate, RoundDraws
 from dprec.kernels.draws import projections
 from dprec.randomness import DRAWS, ReleaseDraws, SecretDraws
 from dprec.secure_aggregation import honest_shares
-from dprec.sums import LocalAggregation, ProfileContributions, Release, SecureAggregation, TrustedAggregation
+from dprec.sums import CentralAggregation, LocalAggregation, ProfileContributions, Release, SecureAggregation
 from dprec.sums.local import _with_norm_1
 from dprec.sums.unit_vectors import candidate_keys, normals
 from tests.distributions import check_counts, check_drawn, check_independent, check_share
@@ -28,7 +28,7 @@ def test_a_trusted_server_adds_normal_noise_another_in_each_round() -> None:
     layout, multiplier = popularity(30_000), 2.5
     empty = Aggregate(np.zeros((layout.n_rows, layout.width), dtype=np.int64), None, 3)
     one, other = (
-        TrustedAggregation().release(empty, layout, multiplier, ReleaseDraws(1, round_index)) / layout.scales
+        CentralAggregation().release(empty, layout, multiplier, ReleaseDraws(1, round_index)) / layout.scales
         for round_index in ROUNDS
     )
     for noise in (one, other):

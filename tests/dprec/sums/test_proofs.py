@@ -17,13 +17,13 @@ from dprec.secure_aggregation import BEYOND_BOUNDS
 from dprec.sums import (
     UNIT,
     Aggregation,
+    CentralAggregation,
     LocalAggregation,
     PartOfContributions,
     ProfileContributions,
     Release,
     SecureAggregation,
     ShuffledAggregation,
-    TrustedAggregation,
 )
 from dprec.sums.proofs import Bounds
 from tests.summing import contributed, pairs, popularity
@@ -33,7 +33,7 @@ MULTIPLIER = 0.5
 LAYOUTS = [popularity(ITEMS, 4), pairs(ITEMS, 4)]
 SECURE = SecureAggregation(norm=256, colluders=2)
 EVERY: list[Aggregation] = [
-    TrustedAggregation(),
+    CentralAggregation(),
     SECURE,
     replace(SECURE, proofs="norm"),
     replace(SECURE, proofs="norm-and-noise"),
@@ -88,7 +88,7 @@ def test_what_liars_choose_is_accepted_and_adds_no_more_than_is_said(
     assert among.possible(total, layout, multiplier)
     # Read as that of nobody else: no others' fakes are taken off, nor are others silent in this round.
     total = replace(total, users=LIARS if aggregation.by_itself else 0)
-    deviation = 0.0 if aggregation.kind == "trusted" else multiplier
+    deviation = 0.0 if aggregation.kind == "central" else multiplier
     released = among.release(total, layout, deviation, ReleaseDraws(1, 1))[:, 0]
     about, most = about_target(layout), among.most_of_one(layout, multiplier)
     # The noise that is drawn where this is proved: below 6 deviations of a share of it each.
@@ -116,7 +116,7 @@ def test_a_device_sends_the_same_whoever_else_is_computed_beside_it(aggregation:
     released = (among.release(total, layout, multiplier, ReleaseDraws(1, 1)) for total in sums)
     np.testing.assert_array_equal(*released)
     again = list(among.encode(own, layout, multiplier, draws(USERS, round_index=2)))
-    assert again != together or aggregation.kind == "trusted"
+    assert again != together or aggregation.kind == "central"
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -17,7 +17,7 @@ from dprec.private_als.statistics import (
 )
 from dprec.randomness import DeviceDraws, ReleaseDraws
 from dprec.secure_aggregation import CountSketch
-from dprec.sums import UNIT, SecureAggregation, TrustedAggregation
+from dprec.sums import UNIT, CentralAggregation, SecureAggregation
 from dprec.sums.secure import VectorPlan
 from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
 from tests.summing import contributed, popularity
@@ -136,7 +136,7 @@ def test_a_report_beyond_its_bounds_contributes_nothing() -> None:
     hostile += [reports[user][:-1], reports[user] + b"\0", b"\xff" * 20]
     for report in hostile:
         received = [*reports[:user], report, *reports[user + 1 :]]
-        valid, aggregate = TrustedAggregation().decode(received, layout, 1.0)
+        valid, aggregate = CentralAggregation().decode(received, layout, 1.0)
         assert valid.tolist() == [other != user for other in range(partition.n_users)]
         others = some_users(partition, [other for other in range(partition.n_users) if other != user])
         assert np.array_equal(aggregate.total, sum_of_contributions(others, layout))
@@ -146,7 +146,7 @@ def test_the_noise_is_normal_far_into_its_tails() -> None:
     """A million deviates: each of 14 counts is within what chance allows but with a probability of 1e-9."""
     layout = StatisticsLayout(np.full(500_000, 256), 0, 1.0, 1.0, 0.5, 1)
     nothing = Aggregate(np.zeros((layout.n_rows, layout.width), dtype=np.int64), None, 3)
-    noise = (TrustedAggregation().release(nothing, layout, 2.0, RELEASE) / layout.scales / 2.0).ravel()
+    noise = (CentralAggregation().release(nothing, layout, 2.0, RELEASE) / layout.scales / 2.0).ravel()
     for edge in (0.25, 0.5, 1.0, 2.0, 2.75, 3.25, 4.0):
         share = stats.norm.sf(edge)
         least, most = stats.binom.ppf([5e-10, 1 - 5e-10], noise.size, share)
@@ -158,7 +158,7 @@ def test_other_sums_and_the_same_sums_in_another_round_get_other_noise() -> None
     layout = StatisticsLayout(np.full(80, 256), 0, 1.0, 1.0, 0.5, 1)
     one = Aggregate(np.zeros((layout.n_rows, layout.width), dtype=np.int64), None, 3)
     noise = [
-        np.rint(TrustedAggregation().release(aggregate, layout, 3.0, draws) / layout.scales / UNIT)
+        np.rint(CentralAggregation().release(aggregate, layout, 3.0, draws) / layout.scales / UNIT)
         - aggregate.total
         for aggregate, draws in (
             (one, RELEASE),
@@ -173,9 +173,9 @@ def test_other_sums_and_the_same_sums_in_another_round_get_other_noise() -> None
 
 
 def test_the_multiplier_keeps_to_its_budget() -> None:
-    for aggregation in (TrustedAggregation, SecureAggregation):
+    for aggregation in (CentralAggregation, SecureAggregation):
         for epsilon in (0.1, 1.0, 20.0):
             multiplier = aggregation().multiplier(epsilon, 1e-6)
             spent = aggregation().epsilon(multiplier, 1e-6)
             assert 0.999 * epsilon < spent <= epsilon * (1 + 1e-9)
-    assert TrustedAggregation().epsilon(0.0, 1e-6) == np.inf
+    assert CentralAggregation().epsilon(0.0, 1e-6) == np.inf

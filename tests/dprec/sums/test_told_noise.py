@@ -18,13 +18,13 @@ from dprec.secure_aggregation import CountSketch
 from dprec.sums import (
     UNIT,
     Aggregation,
+    CentralAggregation,
     Layout,
     LocalAggregation,
     Release,
     RepresentedAggregation,
     SecureAggregation,
     ShuffledAggregation,
-    TrustedAggregation,
 )
 from tests.dprec.sums.test_shuffled import Rows
 from tests.summing import devices, popularity
@@ -85,7 +85,7 @@ def represented(of: Aggregation) -> Aggregation:
 
 
 CASES: list[tuple[Aggregation, float, int]] = [
-    (TrustedAggregation(), 3.0, USERS),
+    (CentralAggregation(), 3.0, USERS),
     *((replace(SECURE, norm=norm).among(USERS), 2.0, USERS) for norm in (64, 128, 2048)),
     # As many have dropped out as may, or fewer.
     (replace(SECURE, dropouts=0.3).among(USERS), 2.0, USERS - 18),
@@ -97,7 +97,7 @@ CASES: list[tuple[Aggregation, float, int]] = [
         (LOCAL.among(USERS), LOCAL.among(USERS).multipliers(BUDGET, (0.3, 0.7), 2.0)[1], users)
         for users in (60, 31)
     ),
-    *((represented(of), 40.0, USERS) for of in (TrustedAggregation(), replace(SECURE, norm=64), MESSAGES)),
+    *((represented(of), 40.0, USERS) for of in (CentralAggregation(), replace(SECURE, norm=64), MESSAGES)),
     (represented(LOCAL), LOCAL.among(9000).multipliers(BUDGET, (0.3, 0.7), 2.0)[1], USERS),
 ]
 

@@ -67,7 +67,7 @@ def test_rounds_divide_the_budget() -> None:
 ROUNDS = re.compile(r"everything that all others see of a user in (one|\d+) rounds?,")
 
 
-@pytest.mark.parametrize("aggregation", ["secure", "trusted"])
+@pytest.mark.parametrize("aggregation", ["secure-aggregation", "central"])
 @pytest.mark.parametrize(
     ("name", "users", "expected"),
     [

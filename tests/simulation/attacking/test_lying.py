@@ -97,11 +97,11 @@ def test_honest_reports_are_the_same_beside_liars(name: str, crafted: bool) -> N
 
 
 BUDGET = {"epsilon": 8.0, "per": "user", "composition": "pld", "delta": 1.0e-6}
-SECURE = {"kind": "secure", "colluders": 0}
+SECURE = {"kind": "secure-aggregation", "colluders": 0}
 GRAM = {"kind": "gram", "privacy": BUDGET}
 SUMS: dict[str, tuple[dict[str, Any], int]] = {
-    "central": ({**GRAM, "aggregation": {"kind": "trusted"}}, 25),
-    "secure": ({**GRAM, "aggregation": SECURE}, 1),
+    "central": ({**GRAM, "aggregation": {"kind": "central"}}, 30),
+    "secure-aggregation": ({**GRAM, "aggregation": SECURE}, 1),
     "proved": ({**GRAM, "aggregation": SECURE | {"proofs": "norm"}}, 20),
     "shuffle": ({**GRAM, "kind": "popularity", "aggregation": {"kind": "shuffle", "colluders": 0}}, 1),
     "local": (
@@ -113,7 +113,7 @@ SUMS: dict[str, tuple[dict[str, Any], int]] = {
         },
         20,
     ),
-    "tastes": ({**GRAM, "kind": "public-start", "aggregation": {"kind": "trusted"}}, 35),
+    "tastes": ({**GRAM, "kind": "public-start", "aggregation": {"kind": "central"}}, 35),
     "best": ({**GRAM, "kind": "best-list", "fewest": 15}, 1),
 }
 """Protocols of sums, and the rank of the target at most, of 40 items of which it is the least popular."""

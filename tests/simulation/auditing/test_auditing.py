@@ -18,7 +18,7 @@ from dprec.protocols.gram import GramProtocol
 from dprec.protocols.iterative import IterativeProtocol
 from dprec.protocols.private_als import FactorizationOptions, PrivateAlsProtocol
 from dprec.protocols.sums import SumsProtocol
-from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
+from dprec.sums import CentralAggregation, SecureAggregation, ShuffledAggregation
 from dprec.sums.shuffled import Exchange
 from simulation import audit, load
 from simulation.auditing import Audit, auditing
@@ -206,7 +206,7 @@ OF_DEVICES = PrivateAlsProtocol(
     factorization=FactorizationOptions(rank=0),
     aggregation=SecureAggregation(colluders=3, dropouts=0.2),
 )
-OF_SERVER = replace(OF_DEVICES, aggregation=TrustedAggregation())
+OF_SERVER = replace(OF_DEVICES, aggregation=CentralAggregation())
 OF_COUNTS = replace(OF_DEVICES, aggregation=ShuffledAggregation(colluders=3, dropouts=0.2))
 FAILURE = 1e-6
 LONGEST, APART, WHOLE, BUT_FOR = range(4)

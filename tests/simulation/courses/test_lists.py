@@ -17,7 +17,7 @@ from dprec.protocols.base import Public
 from dprec.protocols.gram import SetServer
 from dprec.randomness import ReleaseDraws
 from dprec.ratings import POSITIVE
-from dprec.sums import RepresentedAggregation, TrustedAggregation
+from dprec.sums import CentralAggregation, RepresentedAggregation
 from simulation import evaluation
 from simulation.configuration.loading import load
 from simulation.execution import load_ratings
@@ -69,7 +69,7 @@ def test_the_sums_of_who_represents_others_have_as_much_noise_per_user() -> None
     population = 10 * train.n_users
     suited: Any = config.protocol.suited(Public.of(train, population=population))
     assert suited == config.protocol.suited(Public(population, train.n_items, POSITIVE))
-    assert suited.installed.represented().aggregation == TrustedAggregation()
+    assert suited.installed.represented().aggregation == CentralAggregation()
     aggregation = RepresentedAggregation(
         of=suited.aggregation, users=train.n_users, population=population, rounds=2
     )

@@ -15,14 +15,14 @@ from dprec.protocols.implicit_als import ImplicitAlsProtocol
 from dprec.protocols.private_als import ItemModel, PrivateAlsProtocol
 from dprec.protocols.secret_sets import SecretSetOptions, SecretSetProtocol, split_at
 from dprec.secure_aggregation import MessageSizes, graph_size
-from dprec.sums import SecureAggregation, ShuffledAggregation, TrustedAggregation
+from dprec.sums import CentralAggregation, SecureAggregation, ShuffledAggregation
 from simulation import load, run
 from simulation.result import RunResult
 from tests.make import ON_THIS_MACHINE, STARS, small_run, user_budget
 from tests.simulation.divisions import bits, compare, divided
 
 FACTORS = PrivateAlsProtocol(privacy=user_budget())
-SECRET_SETS = SecretSetProtocol(privacy=user_budget(), aggregation=TrustedAggregation())
+SECRET_SETS = SecretSetProtocol(privacy=user_budget(), aggregation=CentralAggregation())
 USERS, ITEMS, ROUNDS = 60, 12, 2
 
 
@@ -69,7 +69,7 @@ def test_who_misses_a_round_is_charged_for_the_other() -> None:
     assert sorted(spent) == pytest.approx([0.0, once, 2.0], rel=1e-6)
 
 
-@pytest.mark.parametrize("aggregation", ["trusted", "secure", "shuffle"])
+@pytest.mark.parametrize("aggregation", ["central", "secure-aggregation", "shuffle"])
 def test_the_bits_do_not_depend_on_cohorts_whatever_fails(tmp_path: Path, aggregation: str) -> None:
     """Of a secure sum from which a report is missing, nothing is learned: all releases would fail."""
     several = {"histogram": "netflix", "split": [0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]}
@@ -80,7 +80,7 @@ def test_the_bits_do_not_depend_on_cohorts_whatever_fails(tmp_path: Path, aggreg
         "sums": {"histogram": "netflix"} if aggregation == "shuffle" else several,
     }
     faults = (
-        {"dropout": 0.2, "straggle": 0.1, "corrupt": 0.2} if aggregation == "trusted" else {"dropout": 0.02}
+        {"dropout": 0.2, "straggle": 0.1, "corrupt": 0.2} if aggregation == "central" else {"dropout": 0.02}
     )
     config = small_run(protocol, simulation={**ON_THIS_MACHINE, "faults": faults})
     whole, sevens = (
@@ -106,7 +106,7 @@ def test_sums_follow_from_users_and_budget_on_devices_and_at_the_server() -> Non
 
 def secure(faults: dict[str, float] | None = None, **aggregation: Any) -> RunResult:
     factorization = {"rank": 0, "bias_rounds": ROUNDS}
-    added_up = {"kind": "secure", **aggregation}
+    added_up = {"kind": "secure-aggregation", **aggregation}
     return ran("dp-als", faults, 4.0, ITEMS, factorization=factorization, aggregation=added_up)
 
 

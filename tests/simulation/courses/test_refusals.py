@@ -154,7 +154,7 @@ REFUSED = [
     ("best-secret-set", "sums.split=[0.5, 0.1, 0.4, 1.0e-300, 0, 0, 0, 0]", "sums.split"),
     ("best-secret-set", "sums.histogram=[1, 1, 1]", "histogram"),
     ("best-secret-set", PER_RATING, "privacy.per"),
-    ("best-secret-set", "aggregation={kind: secure, norm: 2, colluders: 3}", "aggregation.norm"),
+    ("best-secret-set", "aggregation={kind: secure-aggregation, norm: 2, colluders: 3}", "aggregation.norm"),
     ("own-budgets-on-device", "privacy.epsilon=chosen", "privacy.epsilon"),
 ]
 """Preset, changes of the protocol or of other parts, and the key that is refused."""

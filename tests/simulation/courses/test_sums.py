@@ -17,7 +17,10 @@ from tests.make import small_run
 
 KINDS = [each.kind for each in PROTOCOLS if issubclass(each, SumsProtocol)]
 AT_4 = {"epsilon": 4.0, "per": "user", "composition": "pld"}
-OPTIONS: dict[str, dict[str, Any]] = {"secure": {"norm": 1024, "colluders": 0}, "shuffle": {"colluders": 0}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "secure-aggregation": {"norm": 1024, "colluders": 0},
+    "shuffle": {"colluders": 0},
+}
 
 
 def configured(kind: str, aggregation: dict[str, Any], **own: Any) -> dict[str, Any]:
@@ -57,7 +60,7 @@ def influence(kind: str, aggregation: dict[str, Any], **settings: Any) -> float 
 
 
 def test_one_liar_adds_as_much_as_the_root_of_a_profile_unless_small_sets_count_as_larger_ones() -> None:
-    trusted = {"kind": "trusted"}
+    trusted = {"kind": "central"}
     assert influence("popularity", trusted) == pytest.approx(5.0)
     assert influence("popularity", trusted, fewest=15) == pytest.approx(np.sqrt(25 / 15))
     assert influence("popularity", trusted, fewest=25) == pytest.approx(1.0)
@@ -68,9 +71,9 @@ def test_one_liar_adds_as_much_as_the_root_of_a_profile_unless_small_sets_count_
 
 
 def test_without_proofs_nothing_bounds_what_is_added_to_a_masked_sum() -> None:
-    assert influence("popularity", {"kind": "secure"}) is None
-    room = influence("popularity", {"kind": "secure", "proofs": "norm"}, fewest=25)
-    drawn = influence("popularity", {"kind": "secure", "proofs": "norm-and-noise"}, fewest=25)
+    assert influence("popularity", {"kind": "secure-aggregation"}) is None
+    room = influence("popularity", {"kind": "secure-aggregation", "proofs": "norm"}, fewest=25)
+    drawn = influence("popularity", {"kind": "secure-aggregation", "proofs": "norm-and-noise"}, fewest=25)
     assert room is not None
     assert drawn is not None
     # What is rounded up to a step of the grid is little; what noise leaves room for is more.
@@ -80,7 +83,7 @@ def test_without_proofs_nothing_bounds_what_is_added_to_a_masked_sum() -> None:
 def test_whose_proof_fails_is_not_in_the_sum_and_has_paid(monkeypatch: pytest.MonkeyPatch) -> None:
     fates = iter([False])
     monkeypatch.setattr(Bounds, "hold", lambda *_: next(fates, True))
-    aggregation = {"kind": "secure", "norm": 1024, "colluders": 0, "proofs": "norm"}
+    aggregation = {"kind": "secure-aggregation", "norm": 1024, "colluders": 0, "proofs": "norm"}
     found = simulation.run(configured("popularity", aggregation), page=False)
     users = found.summary["dataset"]["users"]
     assert [record.replies for record in found.record.rounds] == [users - 1]

@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from simulation.analysis.gains import Gain
 from simulation.analysis.populations import Course, Point
 from simulation.analysis.protocol_results import ProtocolResult
-from simulation.analysis.vocabulary import METRICS, TRUST_IN_WORDS, Metric
+from simulation.analysis.vocabulary import METRICS, Metric
 from simulation.pages.comparison_figures import (
     EpsilonAxis,
     accuracy_plot,
@@ -263,4 +263,4 @@ def test_a_ring_on_the_baseline_is_where_a_protocol_begins_to_beat_it() -> None:
     assert places(ax.lines[-1]) == [[pytest.approx(1e4)], [pytest.approx(1.05)]]
     (base,) = curves(ax, INK)
     assert base[1] == pytest.approx([1.05] * 4)
-    assert named(ax) == {"a", "b", "nothing sent", "begins to beat nothing sent", TRUST_IN_WORDS["local"]}
+    assert named(ax) == {"a", "b", "nothing sent", "begins to beat nothing sent", "local model"}
