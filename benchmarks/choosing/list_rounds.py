@@ -13,15 +13,11 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import numpy as np
-from list_settings import Draw, draws, ndcg
+from list_settings import Draw, Scorer, dense_draws, ndcg, profiles_of
 
 from dprec.accounting import largest_mu
-from dprec.arrays import Floats
-from dprec.completion import Profiles
-from dprec.datasets import MovieLens100K, MsWeb
 from dprec.federated import CollaborativeFiltering
 from dprec.ratings import POSITIVE
 
@@ -31,8 +27,8 @@ _USERS = 512
 """Users whose updates are held at once."""
 
 
-def scores(draw: Draw, model: CollaborativeFiltering, rounds: int, clip: float, epsilon: float) -> Floats:
-    """Return the scores of all items after the rounds, shape (users, items)."""
+def scores(draw: Draw, model: CollaborativeFiltering, rounds: int, clip: float, epsilon: float) -> Scorer:
+    """Return what scores all items after the rounds."""
     sets, random = draw.sets, np.random.default_rng(draw.seed)
     n_users, n_items = sets.shape
     deviation = np.sqrt(rounds) / largest_mu(epsilon, 1e-6) * clip / n_users
@@ -40,21 +36,13 @@ def scores(draw: Draw, model: CollaborativeFiltering, rounds: int, clip: float, 
     for index in range(1, rounds + 1):
         total = np.zeros_like(parameters[0])
         for start in range(0, n_users, _USERS):
-            (updates,) = model.updates(parameters, profiles(draw, start))
+            (updates,) = model.updates(parameters, profiles_of(sets[start : start + _USERS]))
             lengths = np.linalg.norm(updates, axis=(1, 2))
             total += np.tensordot(clip / np.maximum(lengths, clip), updates, axes=1)
         noisy = total / n_users + deviation * random.standard_normal(total.shape)
         parameters = step(parameters, (noisy,), index)
     (factors,) = parameters
-    own = [model.user_factors(factors, profiles(draw, start)) for start in range(0, n_users, _USERS)]
-    ranked: Floats = np.concatenate(own) @ factors.T
-    return ranked
-
-
-def profiles(draw: Draw, start: int) -> Profiles:
-    """Return the sets of some users."""
-    part = draw.sets[start : start + _USERS]
-    return Profiles(part.indptr.astype(np.int64), part.indices.astype(np.int32), part.data, part.shape[1])
+    return lambda own: model.user_factors(factors, profiles_of(own)) @ factors.T
 
 
 def main() -> None:
@@ -63,9 +51,8 @@ def main() -> None:
     parser.add_argument("--path", default="../shared/data/ml-100k")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE,VALUE")
     given = parser.parse_args()
-    movielens = MovieLens100K(path=given.path, positive=">= 4", min_items=5)
-    msweb = MsWeb(path=str(Path(given.path).with_name("msweb")), min_items=3)
-    data = {"ml": draws(movielens, 0.2, content=False)[:1], "msweb": draws(msweb, 0.3, content=False)[:1]}
+    loaded = dense_draws(given.path)
+    data = [loaded[title]()[:1] for title in ("MovieLens", "MSWeb")]
     names = [word.split("=")[0] for word in given.settings]
     values = [[float(value) for value in word.split("=")[1].split(",")] for word in given.settings]
     for combination in product(*values):
@@ -75,7 +62,7 @@ def main() -> None:
         model = replace(CollaborativeFiltering(rank=rank), **settings)
         found = [
             np.mean([ndcg(draw, scores(draw, model, rounds, clip, epsilon)) for draw in own])
-            for own in data.values()
+            for own in data
             for epsilon in EPSILONS
         ]
         print(*combination, *(f"{each:.3f}" for each in found), f"{np.mean(found):.4f}", flush=True)

@@ -4,11 +4,11 @@
 
 NAME is a number of GramSettings, `ridge`, `variances` of `PublicKernels`, or one of `public-start` in
 dprec/lists/products.py: `tastes`, the share of scores by features, `_RIDGE`, `_PARTS` and `COLUMNS`. Each is
-multiplied by a few factors, with Gaussian noise of three taus, on validation items of MSWeb, and of MovieLens
-100K with its content and without: of a fifth of each user's train items those that are test items of none of
-the seeds that published comparisons have. Figures are NDCG@10 of six draws. Prints what is best, and fails if
-that is better than the rule by more than .002, and by more than chance explains. Takes about five minutes of
-processor time.
+multiplied by a few factors, with Gaussian noise of three taus, on validation items of two dense data sets,
+MSWeb and MovieLens 100K (with its content and without), and of two sparse ones, CiteULike and Steam: of a
+fifth of each user's train items those that are test items of none of the seeds that published comparisons
+have. Figures are NDCG@10 of six draws. Prints what is best, and fails if that is better than the rule by more
+than .002, and by more than chance explains. Takes about half an hour of processor time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from validation import TESTED_SEEDS, arguments, best_of
 from dprec.arrays import Floats
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
-from dprec.datasets import Dataset, MovieLens100K, MsWeb, selected
+from dprec.datasets import Dataset, LightGCN, MovieLens100K, MsWeb, selected
 from dprec.lists import products
 from dprec.lists.gram import (
     DIAGONAL,
@@ -56,6 +56,11 @@ TAUS = (4.8e-3, 1.3e-3, 3e-4)
 SEEDS = (1, 2, 3, 4, 5, 6)
 FACTORS = (0.4, 1.0, 2.5)
 WHOLE = {"_PARTS": (0.5, 1.0, 2.0), "COLUMNS": (0.5, 1.0, 2.0)}
+JUDGED_CELLS = 1 << 26
+"""Cells of the users who judge a draw, which bounds the time: 2,623 users of CiteULike, all of other data."""
+_CELLS_AT_ONCE = 1 << 22
+RECALLED = 20
+"""Length of the lists that are judged."""
 LEAST = 0.002
 """A difference in NDCG@10 that is too small to matter."""
 OF_TABLE = ("popularity_share", "table_items", "share_of_weights")
@@ -64,9 +69,13 @@ OF_CONTENT = ("variances", *OF_TASTES)
 EVERY = (*OF_TABLE, "ridge", *OF_CONTENT)
 
 
+Scorer = Callable[[sparse.csr_array], Floats]
+"""From sets, shape (users, items), to scores of all items, of the same shape, which the caller may change."""
+
+
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """Sets that are learned from, and the items that judge."""
+    """Sets that are learned from, and the items that judge, of some users perhaps."""
 
     sets: sparse.csr_array
     judging: sparse.csr_array
@@ -74,10 +83,11 @@ class Draw:
     seed: int
 
 
-def draws(dataset: Dataset, test_fraction: float, *, content: bool) -> list[Draw]:
+def draws(dataset: Dataset, test_fraction: float, *, content: bool = False) -> list[Draw]:
     """Return the draws of validation items."""
     ratings, split = selected(dataset).load(), UserHoldout(test_fraction=test_fraction)
     tested = np.concatenate([split.test_rows(ratings, seed) for seed in TESTED_SEEDS])
+    catalogue = dataset.catalogue(ratings.item_ids) if content else None
     found = []
     for seed in SEEDS:
         kept = np.ones(ratings.count, dtype=np.bool_)
@@ -86,26 +96,33 @@ def draws(dataset: Dataset, test_fraction: float, *, content: bool) -> list[Draw
         judging = np.zeros(train.count, dtype=np.bool_)
         judging[UserHoldout().test_rows(train, 100 + seed)] = True
         judging &= ~np.isin(np.flatnonzero(kept), tested)
-        ones, places = np.ones(train.count), (train.users, train.items)
-        sets, judges = (
-            sparse.csr_array(
-                (ones[rows], (places[0][rows], places[1][rows])), shape=(train.n_users, train.n_items)
-            )
-            for rows in (~judging, judging)
-        )
-        catalogue = dataset.catalogue(train.item_ids) if content else None
+        sets, judges = (train.select(rows).to_sets() for rows in (~judging, judging))
+        people = np.random.default_rng(seed).permutation(train.n_users)
+        heard = np.zeros(train.n_users)
+        heard[people[: JUDGED_CELLS // train.n_items]] = 1.0
+        judges = sparse.csr_array(judges * heard[:, None])
+        judges.eliminate_zeros()
         found.append(Draw(sets, judges, catalogue, seed))
     return found
 
 
-def validation_draws(folder: str) -> dict[str, Callable[[], list[Draw]]]:
-    """Return what loads the draws of each data set, given the folder of MovieLens 100K."""
+def dense_draws(folder: str) -> dict[str, Callable[[], list[Draw]]]:
+    """Return what loads the draws of each dense data set, given the folder of MovieLens 100K."""
     movies = MovieLens100K(path=folder, items=True, positive=">= 4", min_items=5)
     visits = MsWeb(path=str(Path(folder).with_name("msweb")), min_items=3)
     return {
-        "MSWeb": partial(draws, visits, 0.3, content=False),
-        "MovieLens": partial(draws, movies, 0.2, content=False),
-        "MovieLens with content": partial(draws, movies, 0.2, content=True),
+        "MSWeb": cache(partial(draws, visits, 0.3)),
+        "MovieLens": cache(partial(draws, movies, 0.2)),
+        "MovieLens with content": cache(partial(draws, movies, 0.2, content=True)),
+    }
+
+
+def validation_draws(folder: str) -> dict[str, Callable[[], list[Draw]]]:
+    """Return what loads the draws of each data set, dense or sparse, once; all folders are side by side."""
+    sparse_ones = {"CiteULike": "citeulike", "Steam": "steam"}
+    return dense_draws(folder) | {
+        title: cache(partial(draws, LightGCN(path=str(Path(folder).with_name(name) / "users.dat")), 0.2))
+        for title, name in sparse_ones.items()
     }
 
 
@@ -119,19 +136,24 @@ def pairs_sum(sets: sparse.csr_array) -> Floats:
     return upper
 
 
-def ndcg(draw: Draw, ranked: Floats) -> float:
-    """Return NDCG@10 of scores, ties against what is held out, without the items that are learned from."""
-    ranked[draw.sets.nonzero()] = -np.inf
-    users, items = draw.judging.nonzero()
-    wanted = ranked[users, items]
-    ranks = np.concatenate(
-        [
-            (ranked[part] >= score[:, None]).sum(axis=1)
-            for part, score in zip(np.array_split(users, 50), np.array_split(wanted, 50), strict=True)
-        ]
-    ).astype(np.float64)
-    _, own = np.unique(users, return_inverse=True)
-    return float(Hits.at(ranks, own, 10).ndcg(10).mean())
+def hits_of(draw: Draw, scores: Scorer) -> Hits:
+    """Return where what is held out stands, ties against it, without the items that are learned from."""
+    judging = np.flatnonzero(np.diff(draw.judging.indptr))
+    ranks, users = [], []
+    for part in np.array_split(judging, -(-judging.size * draw.sets.shape[1] // _CELLS_AT_ONCE)):
+        own = draw.sets[part]
+        ranked = scores(own)
+        ranked[own.nonzero()] = -np.inf
+        for user, row in zip(part, ranked, strict=True):
+            wanted = row[draw.judging[[user]].indices]
+            ranks.append((row >= wanted[:, None]).sum(axis=1))
+            users.append(np.full(wanted.size, len(users)))
+    return Hits.at(np.concatenate(ranks).astype(np.float64), np.concatenate(users), RECALLED)
+
+
+def ndcg(draw: Draw, scores: Scorer) -> float:
+    """Return the mean NDCG@10 of scores; see `hits_of`."""
+    return float(hits_of(draw, scores).ndcg(10).mean())
 
 
 def judged(draw: Draw, tau: float, factors: Mapping[str, float], *, table: bool = True) -> float:
@@ -161,17 +183,23 @@ def judged(draw: Draw, tau: float, factors: Mapping[str, float], *, table: bool 
         found = denoised_table(noisy, deviation, known, settings.coherent_share)
         popularity = found.popularity if known is None else popularity
         ridge = factors.get("ridge", 1.0) * ridge_of(noisy, deviation, users)
-    expected = np.log(popularity)
+    expected, kernels = np.log(popularity), None
     if draw.catalogue is not None:
         bins = popularity_bins(draw.catalogue.numbers, popularity)
         factor = factors.get("variances", 1.0)
         spread = (CATEGORIES * factor, NUMBERS * factor)
         kernels = PublicKernels.among(draw.catalogue.categories, bins, popularity, spread)
-        expected = expected + kernels.scores(draw.sets)
-    if found is None:
-        return ndcg(draw, np.broadcast_to(expected, draw.sets.shape).copy())
-    sent = ItemTable.of(items.astype(np.int32), found, ridge, settings.share_of_weights)
-    return ndcg(draw, scores(draw.sets, items, sent.weights, expected, sent.share))
+    sent = (
+        None
+        if found is None
+        else ItemTable.of(items.astype(np.int32), found, ridge, settings.share_of_weights)
+    )
+
+    def ranked(own: sparse.csr_array) -> Floats:
+        without = np.tile(expected, (own.shape[0], 1)) if kernels is None else expected + kernels.scores(own)
+        return without if sent is None else scores(own, items, sent.weights, without, sent.share)
+
+    return ndcg(draw, ranked)
 
 
 def judged_tastes(draw: Draw, tau: float, name: str, factor: float) -> float:
@@ -187,9 +215,7 @@ def judged_tastes(draw: Draw, tau: float, name: str, factor: float) -> float:
                 changes.enter_context(mock.patch.object(module, name, type(value)(factor * value)))
         server = protocol.server(Public(users, n_items, POSITIVE), draw.catalogue, draw.seed)
         random = np.random.default_rng(draw.seed)
-        indptr, items = draw.sets.indptr.astype(np.int64), draw.sets.indices.astype(np.int32)
-        profiles = Profiles(indptr, items, np.full(items.size, np.nan), n_items)
-        own = ProfileContributions(profiles, np.zeros(items.size, dtype=np.uint64))
+        own = ProfileContributions(profiles_of(draw.sets), np.zeros(draw.sets.nnz, dtype=np.uint64))
         for round_index, deviation in enumerate(multipliers, start=1):
             layout = protocol.device(server.held.encode(), n_items, POSITIVE).release(round_index)
             assert isinstance(layout, Release)
@@ -199,8 +225,14 @@ def judged_tastes(draw: Draw, tau: float, name: str, factor: float) -> float:
             server.learn(layout, round_index, noisy[:, None], deviation, users)
         model = protocol.device(server.learned.encode(), n_items, POSITIVE)
         assert isinstance(model, public_start.TasteDevice)
-        share = model.share * (factor if name == "tastes" else 1.0)
-        return ndcg(draw, replace(model, share=share).predictions(profiles))
+        changed_model = replace(model, share=model.share * (factor if name == "tastes" else 1.0))
+        return ndcg(draw, lambda sets: changed_model.predictions(profiles_of(sets)))
+
+
+def profiles_of(sets: sparse.csr_array) -> Profiles:
+    """Return sets as devices hold them."""
+    indptr, items = sets.indptr.astype(np.int64), sets.indices.astype(np.int32)
+    return Profiles(indptr, items, np.full(items.size, np.nan), sets.shape[1])
 
 
 def judged_all(every: tuple[Draw, ...], tau: float, tried: Mapping[str, float]) -> list[float]:
