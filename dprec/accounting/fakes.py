@@ -40,6 +40,7 @@ import numpy as np
 from dprec.accounting.events import Adjacency, EventMechanism, largest_mu
 from dprec.accounting.pld import ComposedLoss, PrivacyLossDistribution, compose
 from dprec.arrays import Bools, Floats, Ints
+from dprec.errors import SettingError
 
 _DEVIATIONS, _MORE = 9, 40
 """Counts this far from the mean, in deviations and beyond them, have a probability below `_TAIL`."""
@@ -51,6 +52,9 @@ _NEARLY_CERTAIN = 0.5
 
 _PRECISION = 1e-5
 """Relative precision of a number of fakes, which is rounded up."""
+
+MOST_FAKES = 1e10
+"""Beyond any shuffler; what they hide is counted one by one, within nine deviations of so many."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +163,11 @@ def least_fakes(
         An exchange whose share is s, above 0, has 1 / s times as many fakes as are returned.
     null_fakes : float
         Of the null message, over those of r messages; at least 1.
+
+    Raises
+    ------
+    SettingError
+        For more than about `MOST_FAKES`.
     """
     from scipy.optimize import brentq
 
@@ -169,7 +178,11 @@ def least_fakes(
 
     # About as many as for normal noise, by the squared distance of means.
     counts = messages * (2 if adjacency == "replace-one" else 1 + 1 / null_fakes)
-    low = math.log(sum(shares) * counts / largest_mu(epsilon, delta) ** 2 + 1)
+    about = sum(shares) * counts / largest_mu(epsilon, delta) ** 2 + 1
+    if about > MOST_FAKES * min(shares):
+        found = f"{epsilon:g}, for which about {about:.2g} fakes would hide each message"
+        raise SettingError("privacy.epsilon", found, f"more, for {MOST_FAKES:g} at most")
+    low = math.log(about)
     high = low + 0.5
     while excess(high) > 0:
         low, high = high, high + 0.5

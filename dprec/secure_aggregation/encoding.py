@@ -2,7 +2,9 @@
 
 Each number is rounded up or down at random, so that it is right on average, and a device rounds again until
 its vector is no longer than the bound (Kairouz, Liu and Steinke [kairouz2021], Section 4): then the
-sensitivity is the bound itself, in whole steps, whatever was rounded.
+sensitivity is the bound itself, in whole steps, whatever was rounded. How many steps a unit has is public,
+and suits vectors with some number of entries: a device with so many more that rounding makes its vector too
+long shrinks it first.
 
 Signs are drawn in public, and the Walsh-Hadamard matrix mixes the numbers: both leave the norm as it is. A
 single large number is spread over all, so that a sum of such vectors needs fewer bits for each number.
@@ -12,6 +14,7 @@ have few ratings.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -19,7 +22,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import AnyInts, Floats, Ints, offsets, rows_of, segments
+from dprec.arrays import AnyInts, Bools, Floats, Ints, offsets, rows_of, segments
 from dprec.errors import SettingError
 from dprec.randomness import generator
 from dprec.secure_aggregation.streams import derived_key, stream
@@ -31,11 +34,17 @@ OVERFLOW = 2.0**-40
 """Most probability with which the noise carries a total of a run past the modulus."""
 
 
-def modulus_bits(largest_sum: int, noise_variance: float, totals: int) -> int:
-    """Return the bits of the smallest modulus that holds sums of either sign and their noise."""
-    largest = largest_sum + skellam_tail(noise_variance, OVERFLOW / totals)
+def modulus_bits(largest_sum: int, noise_variance: float, totals: int, *, signed: bool = True) -> int:
+    """Return the bits of the smallest modulus that holds sums and their noise.
+
+    ``signed``: whether sums are of either sign; else only the noise is.
+    """
+    noise = skellam_tail(noise_variance, OVERFLOW / totals)
+    if not signed:
+        # From -noise to 2**bits - noise - 1.
+        return (largest_sum + 2 * noise).bit_length()
     # From -2**(bits - 1) to 2**(bits - 1) - 1.
-    return largest.bit_length() + 1
+    return (largest_sum + noise).bit_length() + 1
 
 
 def check_modulus(bits: int | None, needed: int) -> int:
@@ -64,11 +73,8 @@ def skellam_tail(variance: float, probability: float) -> int:
     high = 1
     while exponent(high) < needed:
         high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if exponent(middle) >= needed else (middle, high)
-    return high
+    low = high // 2 + 1
+    return low + bisect_left(range(low, high), True, key=lambda z: exponent(z) >= needed)
 
 
 def word_type(bits: int) -> np.dtype[np.unsignedinteger]:
@@ -83,14 +89,17 @@ def reduced(values: AnyInts, bits: int) -> NDArray[np.unsignedinteger]:
     return words
 
 
-def centred(total: NDArray[np.unsignedinteger], bits: int) -> Ints:
-    """Return the integers of either sign that lie nearest to 0 and are the given ones modulo 2**bits."""
-    values = reduced(total, bits).astype(np.int64)
-    return values - ((values >> (bits - 1)) << bits)
+def centred(total: NDArray[np.unsignedinteger], bits: int, lowest: int | None = None) -> Ints:
+    """Return the integers that are the given ones modulo 2**bits, of 2**bits consecutive ones.
+
+    ``lowest``: the first of these; -2**(bits - 1) by default, so that they are of either sign.
+    """
+    first = -(1 << (bits - 1)) if lowest is None else lowest
+    return ((total.astype(np.int64) - first) & ((1 << bits) - 1)) + first
 
 
 _ATTEMPTS = 64
-"""Attempts of a device; each succeeds with probability 0.39 or more, so one in 10**13 needs more."""
+"""Attempts of a device; each succeeds with probability 1/2 or more, so one in 10**19 needs more."""
 
 _WORD = np.dtype("<u4")
 
@@ -100,10 +109,49 @@ def steps_of_unit(norm: int, numbers: int) -> float:
 
     Rounding makes a vector of c steps longer: with probability 1 - exp(-1/2) or more, its squared norm stays
     within c^2 + d / 4 + c + sqrt(d) / 2 for d numbers that are rounded [kairouz2021]. The result is the
-    largest c at which that is within the bound, and not above 0 if the bound is too small.
+    largest c at which that is within the bound, and not above 0 if the bound is too small. `shrunk` leaves
+    a unit of so many steps as it is: the squared norm has no larger mean than the first two terms, and no
+    larger deviation than the last two.
     """
     spent = numbers / 4 + math.sqrt(numbers) / 2
     return (math.sqrt(max(0.0, 1 + 4 * (norm**2 - spent))) - 1) / 2
+
+
+_HALVINGS = 12
+"""Of the range in which a factor is sought, which is found to 2**-12."""
+
+
+def shrunk(values: Floats, counts: Ints, norm: int) -> Floats:
+    """Return the numbers of every device, in steps, scaled down where rounding makes them too long.
+
+    A number x becomes b or b + 1 in absolute value, the latter with probability f = |x| - b. So the squared
+    norm has the mean sum b^2 + f (2 b + 1) and the variance sum f (1 - f) (2 b + 1)^2. Where the mean and a
+    deviation together are within the bound, it is kept with a probability of 1/2 at least (Cantelli). A
+    device takes the largest factor at which they are that is found: what it has decides, and nothing else.
+
+    ``counts``: of numbers by device, shape (devices,).
+    """
+    factors = np.ones(counts.size)
+
+    def too_long(devices: Ints, tried: Floats) -> Bools:
+        own = counts[devices]
+        owners, cells = rows_of(own), segments(offsets(counts)[devices], own)
+        sizes = np.abs(values[cells]) * tried[owners]
+        below = np.floor(sizes)
+        above = sizes - below
+        means = np.bincount(owners, below**2 + above * (2 * below + 1), minlength=devices.size)
+        variances = np.bincount(owners, above * (1 - above) * (2 * below + 1) ** 2, minlength=devices.size)
+        return ~(means + np.sqrt(variances) <= norm**2)
+
+    everybody = np.arange(counts.size)
+    longer = everybody[too_long(everybody, factors)]
+    low, high = np.zeros(longer.size), np.ones(longer.size)
+    for _ in range(_HALVINGS if longer.size else 0):
+        middle = (low + high) / 2
+        beyond = too_long(longer, middle)
+        low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
+    factors[longer] = low
+    return values * np.repeat(factors, counts)
 
 
 def rounded_rows(values: Floats, counts: Ints, norm: int, keys: Sequence[bytes]) -> Ints:
@@ -208,11 +256,6 @@ class CountSketch:
         random = generator(seed, purpose)
         buckets = random.permutation(np.arange(items) % size)
         return cls(buckets, random.choice([-1, 1], items), size)
-
-    @property
-    def most_items(self) -> int:
-        """Most items that share a bucket."""
-        return int(np.bincount(self.buckets, minlength=self.size).max())
 
     def estimates(self, totals: Floats) -> Floats:
         """Return the numbers of every item, shape (items, width), from those of every bucket."""

@@ -145,6 +145,11 @@ class Aggregation(Options):
         """
         return True
 
+    @property
+    def largest_multiplier(self) -> float:
+        """Largest noise that can be drawn, once `among` so many."""
+        return math.inf
+
     def affordable(self, multiplier: float) -> int | None:
         """Return how many numbers a release should have, where a rule picks them; None for any number."""
         return None
@@ -212,7 +217,10 @@ class Aggregation(Options):
 
     @abstractmethod
     def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
-        """Return the norm of a sum without noise, in units of the largest contribution of a user."""
+        """Return the norm of one report without noise, or of the difference of two.
+
+        In units of the largest contribution of a user.
+        """
 
     @abstractmethod
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:

@@ -16,6 +16,9 @@ from dprec.arrays import Bools, Floats, Int32s, Ints, offsets
 UNIT = 2.0**-36
 """Contributions are integer multiples of this."""
 
+TYPICAL_ITEMS = 100
+"""Items of a user for whom public rules make the grid of contributions; who has more may say less of each."""
+
 
 class Layout(ABC):
     """The numbers of one release: rows, which are items or pairs of items, of the same width."""
@@ -39,6 +42,11 @@ class Layout(ABC):
     def largest(self) -> float:
         """Largest absolute value that a number of a contribution can have; its norm is 1 at most."""
         return 1.0
+
+    @property
+    def typical_numbers(self) -> int:
+        """How many numbers are not 0 in the contribution of a user of `TYPICAL_ITEMS` items."""
+        return self.width * min(self.n_rows, TYPICAL_ITEMS)
 
     def honest(self, counts: Ints) -> Floats:
         """Return how long the part of an item is, on average, in contributions of users with so many ratings.

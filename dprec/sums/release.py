@@ -1,7 +1,8 @@
 """Sums of numbers that follow from profiles: what one release holds, and what each user adds to it.
 
 A device adds numbers of an L2 norm of 1 at most. That is kept here and not left to whoever computes them:
-longer contributions are scaled down, and negative numbers are 0 where a release has none, so that the loss of
+longer contributions are scaled down, numbers are no larger than the largest that the release names, and
+negative ones are 0 where it has none, so that the loss of
 a sum follows whatever a protocol computes of each user. That it computes them of each user alone is looked at
 where code from outside does: of one user in every part of a population.
 """
@@ -20,7 +21,7 @@ from dprec.completion import Profiles
 from dprec.components import is_ours
 from dprec.federated import FROM_ONE_USER, ContractError
 from dprec.ratings import POSITIVE, RatingScale
-from dprec.sums.contributions import UNIT, Contributions, Layout, Vectors
+from dprec.sums.contributions import TYPICAL_ITEMS, UNIT, Contributions, Layout, Vectors
 from dprec.wire import decode_item_sets, encode_item_sets
 
 _CELLS_AT_ONCE = 1 << 20
@@ -116,6 +117,11 @@ class Release(Layout):
         """Whether any number can be negative."""
         return self.negative
 
+    @property
+    def typical_numbers(self) -> int:
+        """How many numbers are not 0 for many items; see `Layout.typical_numbers`."""
+        return min(self.rows, int(self.device.work(np.array([TYPICAL_ITEMS]), self)[0]))
+
     def honest(self, counts: Ints) -> Floats:
         """Return how long the part of an item is; see `Layout.honest`."""
         if self.honestly is not None:
@@ -189,6 +195,8 @@ class ProfileContributions(Contributions[Release]):
             norms = np.sqrt(np.bincount(users, numbers**2, minlength=indptr.size - 1))
             if (norms > _LONGEST).any():
                 numbers = numbers / np.where(norms > _LONGEST, norms, 1.0)[users]
+            most = layout.most * _LONGEST
+            numbers = np.clip(numbers, -most, most)
         return indptr, rows, numbers
 
     def encode(self, layout: Release) -> list[bytes]:

@@ -1,12 +1,14 @@
 """Secure aggregation: the server sees the total of all devices only, and these add the noise.
 
 Devices round their contributions to whole steps of a grid, add a share of Skellam noise each, and mask the
-sum (`dprec.secure_aggregation`). What a report holds in a simulation are the numbers below its masks:
+sum (`dprec.secure_aggregation`). The grid follows from public numbers, so that rounding adds little to the
+noise. What a report holds in a simulation are the numbers below its masks:
 those that two devices share cancel in the total, and their own are taken off it, so that the total is the
 same to the last bit with them left out. Devices that stand by themselves draw them.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -15,7 +17,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from dprec import accounting
-from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, rows_of
+from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, blocks, rows_of
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
@@ -23,6 +25,7 @@ from dprec.randomness import ReleaseDraws, generator
 from dprec.secure_aggregation import (
     BEYOND_BOUNDS,
     MOST_VARIANCE,
+    OVERFLOW,
     CountSketch,
     GraphSize,
     MaskGraph,
@@ -41,6 +44,8 @@ from dprec.secure_aggregation import (
     padded_size,
     reduced,
     rounded_rows,
+    shrunk,
+    skellam_tail,
     steps_of_unit,
     unpack_vectors,
 )
@@ -54,6 +59,36 @@ _PUBLIC_SEED = 0
 _BEYOND = 2.0**-72
 """Probability that a number of a turned total is larger than assumed: 2**-40 over 2**32 numbers of a run."""
 
+LEAST_NORM, MOST_NORM = 32, 1 << 16
+"""Norms by rule are between them. Losses are counted for the least, and are no larger with any other."""
+
+_WITHOUT_NOISE = 1024
+"""The least norm by rule of sums that have no noise."""
+
+MOST_ADDED = 0.1
+"""Part of its variance that a grid by rule adds to the noise, at most."""
+
+_TOTALS = 1 << 32
+"""More numbers than all releases of a run have, for the bound on overflows."""
+
+_NUMBERS = 1 << 18
+"""Of vectors that are made together: with more, what comes between leaves a processor's caches."""
+
+
+@dataclass(frozen=True)
+class ReleaseNoise:
+    """The noise of a release, as devices draw it."""
+
+    multiplier: float
+    users: int
+    """Devices of the release."""
+    shares: int
+    """How many of their shares add up to the multiplier."""
+
+    def share(self, norm: int) -> float:
+        """Return the variance of a device's share, in steps of the grid."""
+        return (self.multiplier * norm) ** 2 / self.shares
+
 
 @dataclass(frozen=True)
 class VectorPlan:
@@ -64,6 +99,12 @@ class VectorPlan:
     """Items, and numbers of each."""
     limit: int | None
     """Most items of a user; see `Layout.limit`."""
+    largest: float
+    """See `Layout.largest`."""
+    typical: int
+    """See `Layout.typical_numbers`."""
+    signed: bool
+    """Whether any number can be negative."""
     norm: int
     """Longest rounded vector, in steps."""
     sketch: float | None
@@ -74,7 +115,54 @@ class VectorPlan:
     @classmethod
     def of(cls, layout: Layout, norm: int, sketch: float | None, rotation: bool) -> Self:
         """Return the plan for a layout."""
-        return cls(layout.n_rows, layout.width, layout.limit, norm, sketch, rotation)
+        return cls(
+            items=layout.n_rows,
+            width=layout.width,
+            limit=layout.limit,
+            largest=layout.largest,
+            typical=layout.typical_numbers,
+            signed=layout.signed or sketch is not None or rotation,
+            norm=norm,
+            sketch=sketch,
+            rotation=rotation,
+        )
+
+    def ruled(self, noise: ReleaseNoise) -> Self:
+        """Return the plan with the norm that a public rule chooses for the noise of a release.
+
+        The bits are as few as they can be while the grid adds at most `MOST_ADDED`, and the norm is the
+        largest for which they are enough.
+        """
+        lowest = LEAST_NORM if noise.multiplier else _WITHOUT_NOISE
+
+        def fine(norm: int) -> bool:
+            return replace(self, norm=norm).added(noise) <= MOST_ADDED
+
+        least = lowest + bisect_left(range(lowest, MOST_NORM), True, key=fine)
+        bits = replace(self, norm=least).bits(noise)
+
+        def too_large(norm: int) -> bool:
+            return noise.share(norm) > MOST_VARIANCE or replace(self, norm=norm).bits(noise) > bits
+
+        return replace(self, norm=least + bisect_left(range(least + 1, MOST_NORM + 1), True, key=too_large))
+
+    def added(self, noise: ReleaseNoise) -> float:
+        """Return the part of its variance that the grid adds to the noise, with all devices in a release."""
+        if self.steps <= 0:
+            return math.inf
+        own = noise.share(self.norm)
+        return (self.norm / self.steps) ** 2 * (1 + (self.rounding / own if own else 0.0)) - 1
+
+    def bits(self, noise: ReleaseNoise) -> int:
+        """Return the bits of a modulus that holds all sums."""
+        variance = noise.users * noise.share(self.norm)
+        return modulus_bits(self.largest_sum(noise.users), variance, _TOTALS, signed=self.signed)
+
+    def numbers(self, total: Ints, bits: int, noise: ReleaseNoise) -> Ints:
+        """Return the numbers of a sum that is given modulo 2**bits."""
+        variance = noise.users * noise.share(self.norm)
+        lowest = None if self.signed else -skellam_tail(variance, OVERFLOW / _TOTALS)
+        return centred(reduced(total, bits), bits, lowest)
 
     @property
     def buckets(self) -> int:
@@ -93,26 +181,42 @@ class VectorPlan:
         return self.size if self.rotation else self.width * min(self.limit or self.buckets, self.buckets)
 
     @property
+    def usual_numbers(self) -> int:
+        """Numbers that are not 0 in a typical vector, for which the grid is made; turned, all are."""
+        return self.size if self.rotation else min(self.typical, self.most_numbers)
+
+    @property
     def steps(self) -> float:
         """Steps of a unit, the largest norm of a contribution; see `steps_of_unit`."""
-        return steps_of_unit(self.norm, self.most_numbers)
+        return steps_of_unit(self.norm, self.usual_numbers)
+
+    @property
+    def rounding(self) -> float:
+        """Variance that rounding adds to a number, of one device and on average over the numbers at most.
+
+        A quarter for each that is not 0; and in all the squared norm of a rounded vector, at most.
+        """
+        return min(self.most_numbers / 4, self.norm**2) / self.size
 
     def largest_sum(self, users: int) -> int:
         """Return what no number of a total of so many users exceeds, whatever they have rated."""
         if self.rotation:
             turned = largest_number(users * self.norm, self.size, _BEYOND)
             return math.ceil(turned) + users
-        sharing = 1 if self.sketch is None else min(_sketch(self).most_items, self.limit or self.items)
-        of_item = 1.0 if self.limit is None else min(1.0, sharing / math.sqrt(self.limit))
-        return users * math.ceil(self.norm * of_item)
+        return users * self.largest_rounded
 
-    def largest_of(self, layout: Layout) -> int:
-        """Return what no number of a rounded vector exceeds, in steps."""
+    @property
+    def largest_rounded(self) -> int:
+        """What no number of a rounded vector exceeds, in steps."""
         if self.rotation:
             return self.norm
-        sharing = 1 if self.sketch is None else _sketch(self).most_items
+        sharing = min(-(-self.items // self.buckets), self.limit or self.items)
         # The next integer, also where a product that is one has been rounded.
-        return min(self.norm, math.floor(sharing * layout.largest * self.steps) + 1)
+        return min(self.norm, math.floor(sharing * self.largest * self.steps) + 1)
+
+    @property
+    def _sketched(self) -> CountSketch:
+        return _sketch(self.items, self.buckets)
 
     def vectors(
         self, contributions: Contributions[LayoutT], layout: LayoutT, keys: Sequence[bytes]
@@ -123,29 +227,33 @@ class VectorPlan:
         if self.rotation:
             dense = np.zeros((contributions.n_users, self.buckets * self.width))
             dense.ravel()[cells] = values
-            turned = _rotation(self).turned(dense) * self.steps
+            turned = _rotation(self.buckets * self.width).turned(dense)
             counts = np.full(len(rows), self.size)
-            rows[:] = rounded_rows(turned.ravel(), counts, self.norm, keys).reshape(rows.shape)
+            rows[:] = self._rounded(turned.ravel(), counts, keys).reshape(rows.shape)
             return rows
         counts = np.bincount(cells // self.size, minlength=len(rows))
-        rows.ravel()[cells] = rounded_rows(values * self.steps, counts, self.norm, keys)
+        rows.ravel()[cells] = self._rounded(values, counts, keys)
         return rows
+
+    def _rounded(self, values: Floats, counts: Ints, keys: Sequence[bytes]) -> Ints:
+        """Return the numbers of every device in whole steps, within the norm whatever they are."""
+        return rounded_rows(shrunk(values * self.steps, counts, self.norm), counts, self.norm, keys)
 
     def statistics(self, total: Ints) -> Floats:
         """Return the numbers of every item, in units, from a total in steps; shape (items, width)."""
         values = total / self.steps
         if self.rotation:
-            values = _rotation(self).turned_back(values[None])[0]
+            values = _rotation(self.buckets * self.width).turned_back(values[None])[0]
         of_buckets = values.reshape(self.buckets, self.width)
-        return of_buckets if self.sketch is None else _sketch(self).estimates(of_buckets)
+        return of_buckets if self.sketch is None else self._sketched.estimates(of_buckets)
 
     def _numbers(self, contributions: Contributions[LayoutT], layout: LayoutT) -> tuple[Ints, Floats]:
         vectors = contributions.vectors(layout)
         values = vectors.numbers.astype(np.float64) * UNIT
         buckets, users = vectors.rows.astype(np.int64), rows_of(np.diff(vectors.indptr))
         if self.sketch is not None:
-            values *= _sketch(self).signs[buckets][:, None]
-            of_user = users * self.buckets + _sketch(self).buckets[buckets]
+            values *= self._sketched.signs[buckets][:, None]
+            of_user = users * self.buckets + self._sketched.buckets[buckets]
             shared, bucket_of = np.unique(of_user, return_inverse=True)
             sums = np.zeros((shared.size, self.width))
             np.add.at(sums, bucket_of, values)
@@ -157,14 +265,19 @@ class VectorPlan:
         return cells.ravel(), values.ravel()
 
 
-@lru_cache(maxsize=4)
-def _sketch(plan: VectorPlan) -> CountSketch:
-    return CountSketch.of(plan.items, plan.buckets, _PUBLIC_SEED, "count sketch of items")
+@lru_cache(maxsize=256)
+def _ruled(plan: VectorPlan, noise: ReleaseNoise) -> VectorPlan:
+    return plan.ruled(noise)
 
 
 @lru_cache(maxsize=4)
-def _rotation(plan: VectorPlan) -> Rotation:
-    return Rotation.of(plan.buckets * plan.width, _PUBLIC_SEED, "rotation of contributions")
+def _sketch(items: int, buckets: int) -> CountSketch:
+    return CountSketch.of(items, buckets, _PUBLIC_SEED, "count sketch of items")
+
+
+@lru_cache(maxsize=4)
+def _rotation(numbers: int) -> Rotation:
+    return Rotation.of(numbers, _PUBLIC_SEED, "rotation of contributions")
 
 
 _FAILING = (
@@ -185,12 +298,6 @@ _PROVED = {
     ),
 }
 
-_TOTALS = 1 << 32
-"""More numbers than all releases of a run have, for the bound on overflows."""
-
-_ROWS = 256
-"""Devices whose vectors are made together."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class SecureAggregation(OfAllUsers, NoisyAggregation):
@@ -209,7 +316,13 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
     dropouts: float = option("Largest share of the devices that may drop out.", 0.1, ge=0, lt=0.5)
     colluders: int = option("Devices that may tell the server all they know.", 5, ge=0)
-    norm: int = option("Longest contribution, in steps of the grid.", 1024, ge=2, le=1 << 16)
+    norm: int | None = option(
+        "Longest contribution, in steps of the grid; by default a public rule of the noise, the devices and "
+        "the numbers, by which rounding adds at most a tenth to the variance of the noise.",
+        None,
+        ge=2,
+        le=MOST_NORM,
+    )
     modulus_bits: int | None = option("Bits of a number that is sent; as needed if none.", None, ge=2, le=62)
     sketch: float | None = option(
         "Buckets of a count sketch, as a share of the items; none for no sketch.", None, gt=0, lt=1
@@ -231,18 +344,22 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
     def check(self, layout: Layout, multiplier: float) -> None:
         """Refuse a grid too coarse for so many numbers, and a modulus that a sum can exceed."""
-        plan = self._plan(layout)
-        if plan.steps < 1:
-            numbers = plan.most_numbers
-            found = f"{self.norm}, for contributions of up to {numbers} numbers"
+        plan = self._plan(layout, multiplier)
+        if self.norm is not None and plan.steps < 1:
+            numbers = plan.usual_numbers
+            found = f"{self.norm}, for contributions of {numbers} numbers"
             least = math.ceil(math.sqrt(numbers / 4 + math.sqrt(numbers) / 2 + 2))
-            raise SettingError("norm", found, f"at least {least}")
-        if self._share(multiplier) > MOST_VARIANCE:
-            found = (
-                f"{self.norm}, for which a share of the noise has a variance of {self._share(multiplier):.2g}"
-            )
+            raise SettingError("norm", found, f"null, or at least {least}")
+        variance = self._noise(multiplier).share(plan.norm)
+        if self.norm is not None and variance > MOST_VARIANCE:
+            found = f"{self.norm}, for which a share of the noise has a variance of {variance:.2g}"
             raise SettingError("norm", found, f"fewer steps, or more epsilon: at most {MOST_VARIANCE:.2g}")
         self._bits(layout, multiplier)
+
+    @property
+    def largest_multiplier(self) -> float:
+        """That at which the least norm by rule is too large; see `Aggregation.largest_multiplier`."""
+        return math.sqrt(MOST_VARIANCE * self._shares) / LEAST_NORM if self.norm is None else math.inf
 
     def notes(self) -> tuple[str, ...]:
         """Say against whom epsilon holds, and what is simulated."""
@@ -306,13 +423,14 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
     def sum_of(self, identity: bytes, layout: Layout, multiplier: float) -> SumContext:
         """Return what all devices know about the sum of a release; see `SumContext` for its identity."""
-        return SumContext(identity, self._plan(layout).size, self._bits(layout, multiplier))
+        (size,) = self.sum_shape(layout)
+        return SumContext(identity, size, self._bits(layout, multiplier))
 
     def multiplier(self, epsilon: float, delta: float) -> float:
         """Return the noise by the Renyi divergences of Skellam noise."""
         if delta < accounting.LEAST_DELTA:
             raise SettingError("privacy.delta", f"{delta:g}", f"at least {accounting.LEAST_DELTA:g}")
-        return accounting.skellam_multiplier(epsilon, self.norm, delta)
+        return accounting.skellam_multiplier(epsilon, self._counted_norm, delta)
 
     def farthest(self, distance: float) -> float:
         """Return two, unless contributions are rounded as they are; see `Aggregation.farthest`.
@@ -323,18 +441,17 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
     def epsilon(self, multiplier: float, delta: float) -> float:
         """Return the cost by the Renyi divergences of Skellam noise."""
-        return accounting.skellam_epsilon(multiplier, self.norm, delta)
+        return accounting.skellam_epsilon(multiplier, self._counted_norm, delta)
 
     def encode(
         self, contributions: Contributions[LayoutT], layout: LayoutT, multiplier: float, draws: RoundDraws
     ) -> Pieces:
         """Round contributions to whole steps, add each device's share of the noise, and reduce them."""
         keys = device_keys(draws.devices, draws.round_index)
-        plan = self._plan(layout)
-        bits, variance = self._bits(layout, multiplier), self._share(multiplier)
+        plan = self._plan(layout, multiplier)
+        bits, variance = self._bits(layout, multiplier), self._noise(multiplier).share(plan.norm)
         reports = []
-        for first in range(0, len(keys), _ROWS):
-            some = slice(first, min(first + _ROWS, len(keys)))
+        for some in blocks(np.full(len(keys), plan.size), _NUMBERS):
             vectors = plan.vectors(contributions.of_users(some), layout, keys[some])
             vectors += noise_rows(keys[some], plan.size, variance)
             reports.append(pack_vectors(vectors, bits))
@@ -353,14 +470,16 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         Without noise, unless that it is drawn is proved; see `Aggregation.crafted`.
         """
         keys = device_keys(draws.devices, draws.round_index)
-        plan, bits = self._plan(layout), self._bits(layout, multiplier)
+        plan, bits = self._plan(layout, multiplier), self._bits(layout, multiplier)
         bounds = self._chosen(layout, multiplier)
-        variance = self._share(multiplier) if self.proofs == "norm-and-noise" else 0.0
+        # Half of what a total can be.
+        largest = 1 << bits - (2 if plan.signed else 1)
+        drawn = self.proofs == "norm-and-noise"
+        variance = self._noise(multiplier).share(plan.norm) if drawn else 0.0
         reports = []
-        for first in range(0, len(keys), _ROWS):
-            some = slice(first, min(first + _ROWS, len(keys)))
+        for some in blocks(np.full(len(keys), plan.size), _NUMBERS):
             signs = np.sign(plan.vectors(contributions.of_users(some), layout, keys[some])).astype(np.int64)
-            vectors = signs * ((1 << bits - 2) // liars)
+            vectors = signs * (largest // liars)
             if bounds is not None:
                 vectors = np.stack([bounds.filled(row) for row in signs])
             reports.append(pack_vectors(vectors + noise_rows(keys[some], plan.size, variance), bits))
@@ -371,13 +490,13 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
         Whether bounds are kept is looked up, which a simulation can; a server would verify proofs.
         """
-        bits, size = self._bits(layout, multiplier), self._plan(layout).size
+        bits, (size,) = self._bits(layout, multiplier), self.sum_shape(layout)
         bounds = self.bounds(layout, multiplier)
         pieces, valid = Pieces.of(reports), np.zeros(len(reports), dtype=np.bool_)
         total = np.zeros(size, dtype=np.uint64)
-        for first in range(0, len(reports), _ROWS):
-            some = np.arange(first, min(first + _ROWS, len(reports)))
-            valid[some], rows = unpack_vectors(pieces.chosen(some), size, bits)
+        for some in blocks(np.full(len(reports), size), _NUMBERS):
+            chosen = pieces.chosen(np.arange(some.start, some.stop))
+            valid[some], rows = unpack_vectors(chosen, size, bits)
             if bounds is not None:
                 valid[some] &= [bounds.hold(centred(row.astype(np.uint64), bits)) for row in rows]
             total += rows[valid[some]].astype(np.uint64).sum(axis=0)
@@ -385,7 +504,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
     def sum_shape(self, layout: Layout) -> tuple[int, ...]:
         """Return the numbers of a vector."""
-        return (self._plan(layout).size,)
+        return (VectorPlan.of(layout, LEAST_NORM, self.sketch, self.rotation).size,)
 
     def possible(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> bool:
         """Return whether the numbers are of the modulus, of which every one is possible."""
@@ -394,48 +513,46 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
     def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
         """Return the norm of the steps of a total, sketched, turned and rounded as they are."""
-        bits = self._bits(layout, multiplier)
-        return float(np.linalg.norm(centred(reduced(aggregate.total, bits), bits))) / self.norm
+        plan, bits = self._plan(layout, multiplier), self._bits(layout, multiplier)
+        return float(np.linalg.norm(centred(reduced(aggregate.total, bits), bits))) / plan.norm
 
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
         """Return the total, in which the devices' noise is; see `Aggregation.release`."""
-        bits = self._bits(layout, multiplier)
-        total = centred(reduced(aggregate.total, bits), bits)
-        return self._plan(layout).statistics(total) * layout.scales
+        plan, bits = self._plan(layout, multiplier), self._bits(layout, multiplier)
+        total = plan.numbers(aggregate.total, bits, self._noise(multiplier))
+        return plan.statistics(total) * layout.scales
 
     def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
         """Return the noise of so many devices' shares, and that of rounding, in units of contributions.
 
-        Shares are made for the fewest devices that count, and a unit has fewer steps than `norm`: so there is
-        more noise than the multiplier says. A number that is not whole is rounded with a variance of 1/4 of a
-        step at most. What items that share a bucket of a sketch add to each other is not in it; see
-        `Aggregation.deviation`.
+        Shares are made for the fewest devices that count, a unit has fewer steps than the norm, and numbers
+        are rounded: so there is more noise than the multiplier says. What items that share a bucket of a
+        sketch add to each other is not in it; see `Aggregation.deviation`.
         """
-        plan = self._plan(layout)
+        plan = self._plan(layout, multiplier)
         if plan.steps <= 0:
             return math.inf
-        rounded = plan.most_numbers / plan.size / 4
-        return math.sqrt(users * (self._share(multiplier) + rounded)) / plan.steps
+        share = self._noise(multiplier).share(plan.norm)
+        return math.sqrt(users * (share + plan.rounding)) / plan.steps
 
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
         """Return the bits of a masked vector, which are the same for everybody."""
-        return MessageSizes(0, self._plan(layout).size, self._bits(layout, multiplier)).vector * 8
+        (size,) = self.sum_shape(layout)
+        return MessageSizes(0, size, self._bits(layout, multiplier)).vector * 8
 
     def bounds(self, layout: Layout, multiplier: float) -> Bounds | None:
         """Return what is proved of a report, in steps of the grid; None if nothing is."""
-        if self.proofs == "none":
-            return None
-        return self._bounds(layout, self._share(multiplier))
+        return None if self.proofs == "none" else self._bounds(layout, multiplier)
 
-    def _bounds(self, layout: Layout, variance: float) -> Bounds:
-        """Return the bounds of vectors with so much noise in each number."""
-        plan = self._plan(layout)
-        return Bounds.around(plan.largest_of(layout), self.norm, plan.size, variance)
+    def _bounds(self, layout: Layout, multiplier: float, *, noisy: bool = True) -> Bounds:
+        plan = self._plan(layout, multiplier)
+        variance = self._noise(multiplier).share(plan.norm) if noisy else 0.0
+        return Bounds.around(plan.largest_rounded, plan.norm, plan.size, variance)
 
     def _chosen(self, layout: Layout, multiplier: float) -> Bounds | None:
         """Return the bounds of what liars can choose; None if there are none."""
         drawn = self.proofs == "norm-and-noise"
-        return self._bounds(layout, 0.0) if drawn else self.bounds(layout, multiplier)
+        return self._bounds(layout, multiplier, noisy=False) if drawn else self.bounds(layout, multiplier)
 
     def most_of_one(self, layout: Layout, multiplier: float) -> float:
         """Return what proofs leave, without noise that is drawn; without them, anything.
@@ -443,17 +560,26 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         See `Aggregation.most_of_one`.
         """
         bounds = self._chosen(layout, multiplier)
-        return math.inf if bounds is None else bounds.of_one_number / self._plan(layout).steps
+        if bounds is None:
+            return math.inf
+        return bounds.of_one_number / self._plan(layout, multiplier).steps
 
-    def _plan(self, layout: Layout) -> VectorPlan:
-        return VectorPlan.of(layout, self.norm, self.sketch, self.rotation)
+    def _plan(self, layout: Layout, multiplier: float) -> VectorPlan:
+        plan = VectorPlan.of(layout, self._counted_norm, self.sketch, self.rotation)
+        return plan if self.norm is not None else _ruled(plan, self._noise(multiplier))
 
-    def _share(self, multiplier: float) -> float:
-        """Return the variance of a device's share, so that those that count add up to the multiplier's."""
-        shares = honest_shares(self._n_users, self.dropouts, self.colluders)
-        return (multiplier * self.norm) ** 2 / shares
+    @property
+    def _counted_norm(self) -> int:
+        """The norm for which losses are counted: that of every release, or less."""
+        return LEAST_NORM if self.norm is None else self.norm
+
+    @property
+    def _shares(self) -> int:
+        return honest_shares(self._n_users, self.dropouts, self.colluders)
+
+    def _noise(self, multiplier: float) -> ReleaseNoise:
+        return ReleaseNoise(multiplier, self._n_users, self._shares)
 
     def _bits(self, layout: Layout, multiplier: float) -> int:
-        largest = self._plan(layout).largest_sum(self._n_users)
-        variance = self._share(multiplier) * self._n_users
-        return check_modulus(self.modulus_bits, modulus_bits(largest, variance, _TOTALS))
+        needed = self._plan(layout, multiplier).bits(self._noise(multiplier))
+        return check_modulus(self.modulus_bits, needed)

@@ -18,6 +18,7 @@ from dprec.accounting import (
     participation_epsilon,
 )
 from dprec.accounting.events import Adjacency
+from tests.refusals import refused_at
 
 DELTA = 1e-6
 
@@ -186,6 +187,13 @@ def test_the_least_fakes_for_a_budget(messages: int, epsilon: float, expected: f
     assert 0.9999 * epsilon <= spent <= epsilon
     less = HiddenMessages(messages, 0.9999 * fakes, 16)
     assert hidden_epsilon([less], DELTA, "add-or-remove-one") > epsilon
+
+
+@pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.5)])
+def test_more_fakes_than_can_be_counted_are_refused(shares: tuple[float, ...]) -> None:
+    for epsilon, delta in ((1e-9, 1e-9), (1e-6, 1e-6), (1e-300, 1e-6)):
+        with refused_at("privacy.epsilon"):
+            least_fakes(10, epsilon, delta, "replace-one", shares)
 
 
 def test_a_message_is_never_certain_more_often_than_delta() -> None:

@@ -9,12 +9,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.linalg import hadamard
 from scipy.special import ive
-from scipy.stats import chisquare, poisson, skellam
+from scipy.stats import binom, chisquare, poisson, skellam
 
 from dprec.accounting import skellam_epsilon, skellam_multiplier
-from dprec.arrays import Floats
+from dprec.arrays import Floats, Ints
 from dprec.auditing import Sent, measured
 from dprec.errors import SettingError
 from dprec.secure_aggregation import (
@@ -29,6 +31,7 @@ from dprec.secure_aggregation import (
     padded_size,
     reduced,
     rounded_rows,
+    shrunk,
     steps_of_unit,
 )
 from dprec.secure_aggregation.encoding import OVERFLOW, skellam_tail
@@ -177,7 +180,9 @@ def test_the_bits_hold_the_largest_sum_and_no_fewer_do() -> None:
         assert 2 ** (bits - 1) - 1 >= largest > 2 ** (bits - 2) - 1
     tail = skellam_tail(50.0, OVERFLOW / 100)
     assert modulus_bits(0, 50.0, 100) == tail.bit_length() + 1
-
+    # Sums without a sign need room for noise below 0 alone.
+    assert modulus_bits(2**20 - 1 - 2 * tail, 50.0, 100, signed=False) == 20
+    assert modulus_bits(2**20 - 2 * tail, 50.0, 100, signed=False) == 21
     assert (check_modulus(None, 17), check_modulus(20, 17)) == (17, 20)
     for chosen, needed in ((16, 17), (None, 63)):
         with pytest.raises(SettingError):
@@ -241,6 +246,71 @@ def test_the_steps_of_a_unit_leave_room_for_rounding(norm: int, numbers: int) ->
     assert steps_of_unit(5, 1000) <= 0
 
 
+def lengths_in_mean(values: Floats, counts: Ints) -> tuple[Floats, Floats]:
+    """Return the mean and the deviation of the squared norms of rounded vectors, number by number."""
+    below = np.floor(values)
+    above = values - below
+    means = below**2 * (1 - above) + (below + 1) ** 2 * above
+    squares = below**4 * (1 - above) + (below + 1) ** 4 * above
+    owners = np.repeat(np.arange(counts.size), counts)
+    variances = np.bincount(owners, squares - means**2, minlength=counts.size)
+    return np.bincount(owners, means, minlength=counts.size), np.sqrt(np.maximum(variances, 0))
+
+
+@given(
+    norm=st.integers(2, 300),
+    usual=st.integers(1, 3000),
+    counts=st.lists(st.integers(0, 4000), min_size=1, max_size=4),
+    spread=st.floats(0, 4),
+    key=st.integers(0, 1 << 30),
+)
+@settings(max_examples=60, deadline=None)
+def test_whatever_a_device_holds_its_rounded_vector_keeps_to_the_norm(
+    norm: int, usual: int, counts: list[int], spread: float, key: int
+) -> None:
+    """Also with far more numbers than the grid is made for; with no more, nothing is scaled down."""
+    steps, sizes = max(steps_of_unit(norm, usual), 0.9 * norm), np.array(counts)
+    random = np.random.default_rng(key)
+    parts = [random.standard_normal(size) * np.exp(spread * random.random(size)) for size in counts]
+    values = np.concatenate([steps * part / (np.linalg.norm(part) or 1.0) for part in parts])
+    scaled = shrunk(values, sizes, norm)
+    owners = np.repeat(np.arange(sizes.size), sizes)
+    rounded = rounded_rows(scaled, sizes, norm, encoding_keys(sizes.size))
+    assert np.bincount(owners, rounded**2, minlength=sizes.size).max() <= norm**2
+    means, deviations = lengths_in_mean(scaled, sizes)
+    assert (means + deviations <= norm**2 * (1 + 1e-9)).all()
+    factors = np.bincount(owners, scaled * values, minlength=sizes.size) / steps**2
+    np.testing.assert_allclose(scaled, values * factors[owners], atol=1e-9)
+    # No larger factor will do, as far as they are told apart.
+    for device in np.flatnonzero((factors < 1 - 2.0**-13) & (sizes > 0)):
+        own = values[owners == device]
+        mean, deviation = lengths_in_mean(own * (factors[device] + 2.0**-12), np.array([own.size]))
+        assert mean[0] + deviation[0] > norm**2 * (1 - 1e-9)
+    if steps == steps_of_unit(norm, usual):
+        np.testing.assert_array_equal(scaled[sizes[owners] <= usual], values[sizes[owners] <= usual])
+
+
+def test_what_a_device_scales_down_depends_on_no_other_and_finds_room_every_second_time() -> None:
+    random, norm, devices = np.random.default_rng(4), 16, 300
+    values = np.tile(15.0 * random.dirichlet(np.ones(900)) ** 0.5, devices)
+    counts = np.full(devices, 900)
+    scaled = shrunk(values, counts, norm)
+    np.testing.assert_array_equal(scaled[900:1800], shrunk(values[:900], counts[:1], norm))
+    assert 0.3 < scaled[0] / values[0] < 0.9
+    below = np.floor(scaled)
+    tried = below + (random.random(scaled.size) < scaled - below)
+    found = np.count_nonzero((tried.reshape(devices, -1) ** 2).sum(axis=1) <= norm**2)
+    # Below the one in 300 tries with a chance of 1e-6, if each succeeds with one of 1/2.
+    assert found > binom.ppf(1e-6, devices, 0.5)
+
+
+@pytest.mark.parametrize("lowest", [None, -5, 0])
+def test_integers_of_a_modulus_are_those_from_the_lowest_on(lowest: int | None) -> None:
+    first = -32 if lowest is None else lowest
+    values = np.arange(first, first + 64)
+    np.testing.assert_array_equal(centred(reduced(values, 6), 6, lowest), values)
+
+
 @pytest.mark.parametrize("size", [1, 5, 16, 100])
 def test_a_rotation_is_the_matrix_of_walsh_and_hadamard_with_signs_and_comes_back(size: int) -> None:
     rotation, padded = Rotation.of(size, 1, "test"), padded_size(size)
@@ -273,7 +343,7 @@ def test_items_that_are_alone_come_back_and_others_are_right_on_average() -> Non
     estimates = []
     for seed in range(400):
         sketch = CountSketch.of(40, 20, seed, "test")
-        assert sketch.most_items == 2
+        assert (np.bincount(sketch.buckets) == 2).all()
         of_buckets = np.zeros((20, 3))
         np.add.at(of_buckets, sketch.buckets, totals * sketch.signs[:, None])
         estimates.append(sketch.estimates(of_buckets))

@@ -44,7 +44,7 @@ def shares_of(layout: Release, multiplier: float, round_index: int) -> Ints:
     """Return the vectors of devices that contribute nothing, shape (devices, numbers)."""
     reports = SECURE.encode(nothing(4), layout, multiplier, devices(4, round_index))
     alone = [SECURE.decode([report], layout, multiplier)[1] for report in reports]
-    steps = SECURE._plan(layout).steps
+    steps = SECURE._plan(layout, multiplier).steps
     released = [SECURE.release(each, layout, multiplier, ReleaseDraws(1, 1)) for each in alone]
     return np.rint([steps * (each / layout.scales)[:, 0] for each in released]).astype(np.int64)
 
@@ -112,5 +112,5 @@ def test_a_device_that_stands_by_itself_draws_the_same_noise() -> None:
     _, aggregate = SECURE.decode([report], layout, multiplier)
     released: Floats = SECURE.release(aggregate, layout, multiplier, ReleaseDraws(1, 1)) / layout.scales
     variance = (multiplier * SECURE.norm) ** 2 / honest_shares(40, SECURE.dropouts, SECURE.colluders)
-    noise = np.rint(released * SECURE._plan(layout).steps)
+    noise = np.rint(released * SECURE._plan(layout, multiplier).steps)
     check_drawn(noise, stats.skellam(variance / 2, variance / 2))

@@ -18,16 +18,17 @@ from dprec.private_als.statistics import (
     StatisticsContributions,
     StatisticsLayout,
 )
-from dprec.protocols.gram import PairTableOptions
+from dprec.protocols.gram import PairTableOptions, SetDevice, TableOptions
 from dprec.protocols.implicit_als import ImplicitContributions, ImplicitLayout
+from dprec.protocols.item_sums import GroupSum
 from dprec.protocols.public_start import TasteDevice
 from dprec.protocols.secret_sets import ProfileDevice, SecretSetOptions
 from dprec.secure_aggregation.streams import derived_key
-from dprec.sums import UNIT, Contributions, Layout, Release, SecureAggregation
+from dprec.sums import UNIT, Adding, Contributions, Layout, Release, SecureAggregation
 from dprec.sums.secure import VectorPlan
 from dprec.wire import ItemTable
 from tests.make import STARS
-from tests.summing import contributed, contributions, pairs, popularity
+from tests.summing import contributed, contributions, dense, pairs, popularity
 
 ITEMS = 24
 
@@ -100,10 +101,13 @@ def lists(draw: st.DrawFn) -> Honest:
     categories = np.array(draw(st.lists(st.booleans(), min_size=3 * ITEMS, max_size=3 * ITEMS)))
     bins = np.arange(2 * ITEMS, dtype=np.uint8).reshape(2, ITEMS)
     public = ListModel(np.zeros(ITEMS), categories.reshape(ITEMS, 3), bins, PublicTable.nothing())
-    options = PairTableOptions(items=ITEMS, popularity_share=0.0, fewest=fewest)
+    options = TableOptions(items=ITEMS, popularity_share=0.0, fewest=fewest)
     everything = np.arange(ITEMS, dtype=np.int32)
     products = TasteDevice(options, public, everything, np.zeros((ITEMS, 0)), 0.0).release(1)
-    layout = draw(st.sampled_from((popularity(ITEMS, fewest), pairs(ITEMS, fewest), products)))
+    table = PairTableOptions(items=ITEMS, popularity_share=0.0, groups=3, fewest=fewest)
+    of_groups = GroupSum(everything, (everything % 3).astype(np.uint8), 3, fewest)
+    groups = replace(SetDevice.begun(table, ITEMS), groups=of_groups).release(2)
+    layout = draw(st.sampled_from((popularity(ITEMS, fewest), pairs(ITEMS, fewest), products, groups)))
     made = contributed([0, items.size], items, ITEMS)
     return Honest(layout, made, items.size, evenly=False, of_pairs=layout.n_rows == ITEMS * (ITEMS + 1) / 2)
 
@@ -186,7 +190,7 @@ def test_no_rounded_number_is_beyond_what_devices_prove(
         return
     keys = [derived_key(key.to_bytes(8, "little"), "test")]
     (vector,) = plan.vectors(honest.contributions, honest.layout, keys).astype(np.int64)
-    assert np.abs(vector).max() <= plan.largest_of(honest.layout)
+    assert np.abs(vector).max() <= plan.largest_rounded
     assert int((vector**2).sum()) <= norm**2
     assert np.abs(vector).max() <= plan.largest_sum(1)
     bounds = replace(SecureAggregation(norm=norm, sketch=sketch, rotation=rotation, users=9), proofs="norm")
@@ -203,3 +207,17 @@ def test_one_heavy_rating_counts_no_more_than_one_of_the_fewest(fewest: int) -> 
     own = np.full((1, 1), BELOW_ONE, dtype=np.float32)
     rows = StatisticsContributions(np.array([0, 20]), items, most, own).vectors(layout).numbers * UNIT
     assert np.abs(rows).max() == pytest.approx(min(layout.largest, 256 / math.sqrt(256**2 + 19)), rel=1e-4)
+
+
+class TooLoud(Adding):
+    """Adds all that its norm allows to one number, and none to another."""
+
+    def cells(self, profiles: Profiles, release: Release, words: Any) -> tuple[Any, Any, Any]:
+        users = profiles.n_users
+        return 2 * np.arange(users + 1), np.tile([1, 3], users), np.tile([-0.8, 0.6], users)
+
+
+def test_no_number_is_larger_than_its_release_names() -> None:
+    layout = Release(TooLoud(), 1, 4, 5, most=0.25, negative=True)
+    added = dense(contributed([0, 1, 2], [2, 4], 5), layout)
+    np.testing.assert_allclose(added, [[0, -0.25, 0, 0.25]] * 2, atol=1e-9)

@@ -128,8 +128,8 @@ def test_without_proofs_one_liar_sets_a_sum_to_anything(layout: Release) -> None
     _, total = among.decode([*honest, *lie], layout, MULTIPLIER)
     released = among.release(total, layout, MULTIPLIER, ReleaseDraws(1, 1))[:, 0]
     assert among.most_of_one(layout, MULTIPLIER) == math.inf
-    # More than all honest users together could add to a number, and to those about the target alone.
-    assert released.max() > USERS
+    # As much as half of all honest users could add to a number, and to those about the target alone.
+    assert released.max() > USERS / 2
     assert released[~about_target(layout)].max() < USERS / 4
 
 

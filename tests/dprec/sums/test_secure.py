@@ -6,8 +6,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
+from dprec.accounting import skellam_epsilon
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.private_als.statistics import (
     StatisticsContributions,
@@ -16,11 +19,11 @@ from dprec.private_als.statistics import (
     sum_of_contributions,
 )
 from dprec.randomness import DeviceDraws, ReleaseDraws
-from dprec.secure_aggregation import CountSketch
-from dprec.sums import UNIT, CentralAggregation, SecureAggregation
-from dprec.sums.secure import VectorPlan
+from dprec.secure_aggregation import MOST_VARIANCE, CountSketch
+from dprec.sums import UNIT, CentralAggregation, Release, SecureAggregation
+from dprec.sums.secure import LEAST_NORM, MOST_ADDED, MOST_NORM, VectorPlan
 from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
-from tests.summing import contributed, popularity
+from tests.summing import contributed, dense, pairs, popularity
 
 USERS = 40
 SECURE = SecureAggregation(norm=256, colluders=2).among(USERS)
@@ -101,6 +104,23 @@ def test_devices_draw_anew_in_every_round() -> None:
     assert all(one != other for one, other in zip(first, second, strict=True))
 
 
+@pytest.mark.parametrize("together", [1, 100])
+def test_vectors_and_totals_are_the_same_however_many_are_made_together(
+    monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    layout = LAYOUTS[0]
+    partition = a_partition(layout)
+    at_once = SECURE.encode(partition, layout, 1.0, draws())
+    _, whole = SECURE.decode(at_once, layout, 1.0)
+    monkeypatch.setattr("dprec.sums.secure._NUMBERS", together)
+    reports = SECURE.encode(partition, layout, 1.0, draws())
+    assert list(reports) == list(at_once)
+    valid, total = SECURE.decode(reports, layout, 1.0)
+    assert valid.all()
+    assert total.users == whole.users == USERS
+    assert (total.total == whole.total).all()
+
+
 def test_more_dropouts_than_are_borne_fail_the_release() -> None:
     present = np.ones(USERS, dtype=bool)
     assert SECURE.can_release(present, present.sum(), 1, 7)
@@ -179,3 +199,78 @@ def test_the_multiplier_keeps_to_its_budget() -> None:
             spent = aggregation().epsilon(multiplier, 1e-6)
             assert 0.999 * epsilon < spent <= epsilon * (1 + 1e-9)
     assert CentralAggregation().epsilon(0.0, 1e-6) == np.inf
+
+
+RULED = SecureAggregation(colluders=2)
+PUBLIC = st.builds(
+    lambda items, table, few: popularity(items) if few else pairs(table),
+    st.integers(2, 100_000),
+    st.integers(2, 1000),
+    st.booleans(),
+)
+
+
+@given(
+    layout=PUBLIC,
+    users=st.integers(20, 1_000_000),
+    multiplier=st.floats(0.2, 300),
+    sketch=st.none() | st.floats(0.05, 0.5),
+    rotation=st.booleans(),
+)
+@settings(max_examples=30, deadline=None)
+def test_a_grid_by_rule_adds_a_tenth_to_the_noise_with_the_fewest_bits_and_is_never_refused(
+    layout: Release, users: int, multiplier: float, sketch: float | None, rotation: bool
+) -> None:
+    among = replace(RULED, sketch=sketch, rotation=rotation).among(users)
+    among.check(layout, multiplier)
+    assert multiplier < among.largest_multiplier
+    plan, noise = among._plan(layout, multiplier), among._noise(multiplier)
+    plain = multiplier * math.sqrt(users / noise.shares)
+    told = among.deviation(layout, multiplier, users)
+    assert plain <= told <= plain * math.sqrt(1.1) or plan.norm == MOST_NORM
+    bits = plan.bits(noise)
+    finer = replace(plan, norm=plan.norm + 1)
+    assert finer.bits(noise) > bits or noise.share(finer.norm) > MOST_VARIANCE or finer.norm > MOST_NORM
+    # Of all norms from which losses are counted on, those with fewer bits add more than a tenth.
+    coarser = [replace(plan, norm=norm) for norm in range(LEAST_NORM, plan.norm, 1 + plan.norm // 10)]
+    assert all(each.added(noise) > MOST_ADDED for each in coarser if each.bits(noise) < bits)
+
+
+@pytest.mark.parametrize("multiplier", [0.3, 4.0])
+def test_losses_are_counted_for_the_coarsest_grid_of_all_rounds(multiplier: float) -> None:
+    counted = RULED.epsilon(multiplier, 1e-6)
+    finer = [skellam_epsilon(multiplier, norm, 1e-6) for norm in (LEAST_NORM, 50, 300, MOST_NORM)]
+    assert counted == finer[0] == max(finer)
+    assert all(RULED.among(users)._plan(popularity(9), multiplier).norm >= LEAST_NORM for users in (20, 5000))
+
+
+def test_who_holds_more_than_is_typical_keeps_to_the_norm_by_saying_less() -> None:
+    """Of all pairs of 300 items a device says less than of those of 100, whose contribution is as long."""
+    layout, among = pairs(300), RULED.among(USERS)
+    own = contributed([0, 100, 400], [*range(100), *range(300)], 300)
+    plan = among._plan(layout, 3.0)
+    few, many = plan.vectors(own, layout, [b"a", b"b"]).astype(np.float64)
+    assert max(np.linalg.norm(few), np.linalg.norm(many)) <= plan.norm
+    exact = dense(own, layout)
+    assert few.sum() / plan.steps == pytest.approx(exact[0].sum(), rel=0.02)
+    assert 0.3 < many.sum() / plan.steps / exact[1].sum() < 0.8
+    sizes = among.encode(own, layout, 3.0, draws(2)).sizes
+    assert sizes[0] == sizes[1] == among.report_bits(layout, 0, 3.0) / 8
+
+
+@pytest.mark.parametrize("fewest", [1, 20])
+def test_a_modulus_holds_the_largest_sum_of_all_users_and_noise_below_nothing(fewest: int) -> None:
+    """Everybody has the same item, and no other: a number can be no larger, nor one without users smaller."""
+    layout, among = popularity(50, fewest), RULED.among(USERS)
+    same = contributed(np.arange(USERS + 1), np.full(USERS, 7), 50)
+    for multiplier in (0.0, 5.0):
+        _, total = among.decode(among.encode(same, layout, multiplier, draws()), layout, multiplier)
+        released = among.release(total, layout, multiplier, RELEASE)[:, 0]
+        off = 7 * among.deviation(layout, multiplier, USERS) + USERS / among._plan(layout, multiplier).norm
+        assert released[7] == pytest.approx(USERS / math.sqrt(fewest), abs=off)
+        assert np.abs(np.delete(released, 7)).max() <= off
+        assert (released.min() < 0) == (multiplier > 0)
+    # Numbers are as small as those of the fewest items.
+    fixed = replace(among, norm=256)
+    bits = [fixed.report_bits(popularity(50, several), 0, 0.1) for several in (1, 100)]
+    assert bits[0] - bits[1] >= 2 * 50
