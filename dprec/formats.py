@@ -12,7 +12,7 @@ from typing import Any
 from dprec import __version__
 from dprec.errors import InputError, shown
 
-NUMBER = 3
+NUMBER = 4
 
 SCHEMA, WRITTEN_BY = "schema", "dprec"
 """Keys of the number, and of the version of dprec that wrote a file."""

@@ -101,9 +101,10 @@ class Targets:
                 spreads = np.sqrt(self.raters @ embeddings**2 / max(int(self.raters.sum()), 1))
                 even = embeddings / np.where(spreads > _NOTHING, spreads, np.inf)
                 found.append(((sets @ even) ** 2).sum(axis=1) - sets @ (even**2).sum(axis=1))
-        for weights in () if said is None else said.weights:
+        for weights, items in () if said is None else said.weights:
             # What the items of each user say of each other.
-            found.append(sets.multiply(sets @ weights).sum(axis=1) - sets @ np.diag(weights))
+            own = scipy.sparse.csr_array(sets[:, items])
+            found.append(own.multiply(own @ weights).sum(axis=1) - own @ np.diag(weights))
         return np.array(found).reshape(-1, self.users.size)
 
     def _likely(self, moves: scipy.sparse.csr_array, numbers: Floats, variances: Floats) -> Floats:

@@ -109,8 +109,8 @@ class Broadcast:
     """Those that mean the same in every run, such as biases; shape (items, columns)."""
     embeddings: tuple[Floats, ...] = ()
     """Those that say something by the inner products of items alone; shapes (items, dimensions)."""
-    weights: tuple[Floats, ...] = ()
-    """What one item says of another; shapes (items, items)."""
+    weights: tuple[tuple[Floats, Ints], ...] = ()
+    """What one of some items says of another, shapes (some, some), and these items."""
 
     @classmethod
     def of_products(cls, *embeddings: Floats) -> Self:
@@ -118,9 +118,9 @@ class Broadcast:
         return cls(columns=np.zeros((len(embeddings[0]), 0)), embeddings=embeddings)
 
     @classmethod
-    def of_weights(cls, weights: Floats) -> Self:
-        """Return weights between items."""
-        return cls(columns=np.zeros((len(weights), 0)), weights=(weights,))
+    def of_weights(cls, weights: Floats, items: Ints) -> Self:
+        """Return weights between some items."""
+        return cls(columns=np.zeros((len(weights), 0)), weights=((weights, items),))
 
     @classmethod
     def of_table(cls, table: ItemTable) -> Self:

@@ -39,7 +39,7 @@ from dprec.crossdomain.similarity import SimilarityKind, global_sensitivity
 from dprec.errors import SettingError
 from dprec.randomness import DRAW_BITS, DRAWS, integer_weights
 from dprec.ratings import RatingScale
-from dprec.wire import ItemSets, ReportCodec, decode_item_sets, encode_item_sets
+from dprec.wire import ItemSets, Reader, ReportCodec, encode_items
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -389,10 +389,9 @@ class RowCodec:
             return b""
         rows = Pieces.of(rows)
         width = _WIDTHS[int(_width_index(rows.sizes.max()))]
-        item_set = encode_item_sets(np.array([0, items.size]), items, self.n_items)
         middle = means.astype(np.uint8).tobytes() if self.with_means else b""
         lengths = rows.sizes.astype(f"<u{width}").tobytes()
-        return b"".join([bytes([width]), item_set.data, lengths, middle, rows.data])
+        return b"".join([bytes([width]), encode_items(items, self.n_items), lengths, middle, rows.data])
 
     def unpack(self, data: bytes) -> tuple[Candidates, Ints]:
         """Unpack rows and the codes of their items' means; raises ValueError for a malformed message."""
@@ -402,20 +401,14 @@ class RowCodec:
         width, body = data[0], data[1:]
         if width not in _WIDTHS or not body:
             raise ValueError("rows without their lengths")
-        valid, _, items, ends = decode_item_sets(Pieces.of([body]), self.n_items)
-        if not valid[0]:
-            raise ValueError("rows of unknown items")
-        after_set = int(ends[0])
-        after_lengths = after_set + items.size * width
-        start = after_lengths + items.size * int(self.with_means)
-        if len(body) < start:
-            raise ValueError("rows cut short")
-        sizes = np.frombuffer(body[after_set:after_lengths], dtype=f"<u{width}").astype(np.int64)
-        if start + int(sizes.sum()) != len(body):
+        read = Reader(body)
+        items = read.item_set(self.n_items)
+        sizes = read.numbers(np.dtype(f"<u{width}"), items.size).astype(np.int64)
+        means = read.numbers(np.dtype(np.uint8), items.size * int(self.with_means)).astype(np.int64)
+        if int(sizes.sum()) != len(read.rest()):
             raise ValueError("rows that differ in length from what was announced")
-        rows = self._rows.decode(Pieces(body[start:], offsets(sizes)))
+        rows = self._rows.decode(Pieces(read.rest(), offsets(sizes)))
         counts = np.diff(rows.indptr)
-        means = np.frombuffer(body[after_lengths:start], dtype=np.uint8).astype(np.int64)
         if not rows.valid.all() or not counts.all() or means.max(initial=0) >= CODES:
             raise ValueError("a malformed row")
         steps = rows.symbols.astype(np.int64) - STEPS if self.with_steps else np.zeros(rows.items.size)

@@ -3,9 +3,11 @@
 from dprec.wire.downlink import *
 from dprec.wire.report import *
 from dprec.wire.symbols import *
+from dprec.wire.tables import *
 from dprec.wire.traffic import *
 
 __all__ = [
+    "MOST_TIMES",
     "WITHOUT_RECORD",
     "WITH_RECORD",
     "Batches",
@@ -18,6 +20,7 @@ __all__ = [
     "ItemSets",
     "ItemTable",
     "NetworkOptions",
+    "Reader",
     "ReportCodec",
     "SymbolRows",
     "TrafficLedger",
@@ -27,9 +30,14 @@ __all__ = [
     "decode_item_sets",
     "encode_broadcast",
     "encode_cautions",
+    "encode_integers",
     "encode_item_sets",
+    "encode_items",
+    "encode_numbers",
+    "fitted",
     "hidden_batch_bytes",
     "network_bytes",
     "onion_bytes",
     "record_bytes",
+    "step_of",
 ]

@@ -1,16 +1,18 @@
 """What devices are sent about items: factors, a table of numbers, and lists of recommendations.
 
-The table has a row per item. Every column of numbers is rounded to 63 steps of its own size, categories are
-bits, and everything is compressed column by column. Cautions, where there are any, follow as a part of their
-own, rounded up to 255 steps.
+The table has a row per item. Every column of numbers is rounded to steps of its own, categories are bits, and
+everything is compressed column by column (`dprec.wire.tables`). Cautions, where there are any, follow as a
+part of their own, rounded up to 255 steps.
 
 The number of an item takes as many bits as the catalogue needs, a rating four bytes. Both ends know the
 catalogue, so the length of a list follows from its bytes.
 """
 
+from __future__ import annotations
+
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -18,9 +20,18 @@ from numpy.typing import NDArray
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints, Pieces
 from dprec.components import Options, option
-from dprec.errors import InputError
+from dprec.errors import InputError, SettingError
 from dprec.predictions import NO_ITEM
-from dprec.wire.symbols import MAX_FIELD_BITS, FixedFields, decode_item_sets, encode_item_sets
+from dprec.wire.symbols import MAX_FIELD_BITS, FixedFields, encode_items
+from dprec.wire.tables import (
+    MOST_TIMES,
+    Reader,
+    encode_integers,
+    encode_numbers,
+    fitted,
+    inflated,
+    step_of,
+)
 
 _WHOLE, _CHANGES = b"\x00", b"\x01"
 
@@ -50,8 +61,7 @@ def encode_broadcast(factors: Factors, held: Factors | None = None) -> bytes:
     if held is None or factors.size > 1 << MAX_FIELD_BITS:
         return whole
     changed = np.flatnonzero(factors != held)
-    sets = encode_item_sets(np.array([0, changed.size]), changed, factors.size)
-    changes = _CHANGES + sets.data + factors.ravel()[changed].tobytes()
+    changes = _CHANGES + encode_items(changed, factors.size) + factors.ravel()[changed].tobytes()
     return changes if len(changes) < len(whole) else whole
 
 
@@ -67,10 +77,10 @@ def decode_broadcast(
         factors = held.copy()
         if factors.size > 1 << MAX_FIELD_BITS:
             raise ValueError(f"changes of {factors.size} numbers, which are always sent whole")
-        valid, _, coordinates, ends = decode_item_sets(Pieces.of([body]), factors.size)
-        if not valid[0] or len(body) != ends[0] + coordinates.size * dtype.itemsize:
-            raise ValueError(f"changes of {len(body)} bytes that are cut short")
-        factors.reshape(-1)[coordinates] = np.frombuffer(body[ends[0] :], dtype=dtype)
+        read = Reader(body)
+        coordinates = read.item_set(factors.size)
+        factors.reshape(-1)[coordinates] = read.numbers(dtype, coordinates.size)
+        read.end()
     else:
         raise ValueError(f"a broadcast of {len(data)} bytes for {shape[0]} x {shape[1]} factors")
     if not np.isfinite(factors).all():
@@ -78,8 +88,11 @@ def decode_broadcast(
     return factors
 
 
-_STEPS = 31
-"""Steps to either side of 0; finer ones change no prediction that matters."""
+MEANS_STEP, DEVIATIONS_STEP, EMBEDDINGS_STEP, NUMBERS_STEP = 0.1, 0.4, 0.55, 0.7
+"""Steps of a table's columns, in root mean squares; benchmarks/choosing/on_device.py judges all."""
+
+FACTORS_STEP = 0.05
+"""On the latent rating, whose noise has variance 1."""
 
 _CAUTIOUS_STEPS = 255
 """Of cautions, which are not below 0."""
@@ -130,6 +143,10 @@ class ItemTable:
     """
     cautions: Floats | None = None
     """By how much the latent rating of each item is lowered in lists, at least 0; shape (items,)."""
+    steps: Floats | None = None
+    """Of means, deviations, and columns of embeddings, item factors and numbers, as devices are sent them;
+    by default the longest that cost next to nothing.
+    """
 
     @classmethod
     def of_biases(cls, cuts: Floats, means: Floats, deviations: Floats) -> Self:
@@ -142,6 +159,35 @@ class ItemTable:
         lengths = (self.embeddings**2).sum(axis=1, keepdims=True)
         return self.embeddings / np.sqrt(lengths + reach)
 
+    @property
+    def sent_steps(self) -> Floats:
+        """The steps in which devices are sent every column; see `steps`."""
+        if self.steps is not None:
+            return self.steps
+        means, deviations = step_of(self.means, MEANS_STEP), step_of(self.deviations, DEVIATIONS_STEP)
+        embeddings = [step_of(column, EMBEDDINGS_STEP) for column in self.embeddings.T]
+        factors = np.full(self.item_factors.shape[1], FACTORS_STEP)
+        numbers = [step_of(column, NUMBERS_STEP) for column in self.numbers.T]
+        return np.array([means, deviations, *embeddings, *factors, *numbers])
+
+    def within(self, most: int | None) -> ItemTable:
+        """Return the table in steps in which it has at most so many bytes; those of deviations stay.
+
+        Raises SettingError where even the longest are too short.
+        """
+        if most is None or len(self.encode()) <= most:
+            return self
+        steps, longer = self.sent_steps, np.arange(self.sent_steps.size) != 1
+
+        def tried(times: float) -> ItemTable:
+            return replace(self, steps=np.where(longer, times * steps, steps))
+
+        found = fitted(tried, lambda table: len(table.encode()), most, MOST_TIMES)
+        if found is None:
+            accepted = f"at least {len(tried(MOST_TIMES).encode())}, for what is public of the items, or null"
+            raise SettingError("max_bytes_down", str(most), accepted)
+        return found
+
     def encode(self) -> bytes:
         """Encode the table; raises InputError when it says more of an item than devices take."""
         parts = self.embeddings, self.item_factors, self.numbers
@@ -149,58 +195,58 @@ class ItemTable:
         if wide > _MOST_COLUMNS:
             found = f"{wide} numbers and categories of an item, in a table for devices"
             raise InputError("the catalogue", found, f"at most {_MOST_COLUMNS}")
-        columns = np.column_stack([self.means, self.deviations, *parts]).T
-        steps = (np.abs(columns).max(axis=1, initial=0.0) / _STEPS).astype(_NUMBER)
-        sizes = np.where(steps > 0, steps, 1).astype(np.float64)[:, None]
-        rounded = np.clip(np.rint(columns / sizes), -_STEPS, _STEPS).astype(np.int8)
         widths = tuple(part.shape[1] for part in (*parts, self.categories))
         heading = np.array([(*widths, len(self.leanings))], dtype=_WIDTHS).tobytes()
-        bits = np.packbits(self.categories.T)
-        numbers = [self.cuts, steps, self.leanings.ravel()]
-        heading += np.concatenate([part.astype(_NUMBER) for part in numbers]).tobytes()
-        table = heading + zlib.compress(rounded.tobytes() + bits.tobytes(), 9)
+        heading += np.concatenate([self.cuts, self.leanings.ravel()]).astype(_NUMBER).tobytes()
+        alone, of_parts = np.split(self.sent_steps, [2])
+        coded = [
+            encode_numbers(np.vstack([self.means, self.deviations]), alone),
+            encode_numbers(np.column_stack(parts).T, of_parts),
+            encode_integers(self.categories.T),
+        ]
+        table = heading + b"".join(coded)
         return table if self.cautions is None else table + encode_cautions(self.cautions)
 
     @classmethod
     def decode(cls, data: bytes, *, n_levels: int, n_items: int) -> Self:
         """Decode a table; raises ValueError, as the device does not trust the server."""
-        what = f"a table of {len(data)} bytes for {n_items} items"
-        start = _WIDTHS.itemsize
-        if len(data) < start:
-            raise ValueError(what)
-        *widths, n_categories, n_leanings = map(int, np.frombuffer(data[:start], dtype=_WIDTHS)[0])
+        read = Reader(data)
+        *widths, n_categories, n_leanings = map(int, read.numbers(_WIDTHS, 1)[0])
         if n_leanings not in (0, widths[0]):
             raise ValueError(f"a table with leanings of {n_leanings} dimensions out of {widths[0]}")
-        rows = 2 + sum(widths)
-        wide = rows + n_categories
+        rows = sum(widths)
+        wide = 2 + rows + n_categories
         if wide > _MOST_COLUMNS or wide * n_items > max(_MOST_NUMBERS, 2 * n_items):
-            raise ValueError(f"a table of {rows} numbers and {n_categories} categories for {n_items} items")
-        ends = np.cumsum([n_levels - 1, rows, n_leanings * (1 + widths[1])])
-        head = int(ends[-1]) * _NUMBER.itemsize
-        heading = np.frombuffer(data[start : start + head], dtype=np.uint8)
-        of_numbers, of_bits = rows * n_items, -(-n_categories * n_items // 8)
-        body, rest = _inflated(data[start + head :], of_numbers + of_bits)
-        cautions = decode_cautions(rest, n_items) if rest else None
-        if heading.size != head or body is None or (rest and cautions is None):
-            raise ValueError(what)
-        cuts, steps, leanings = np.split(heading.view(_NUMBER).astype(np.float64), ends[:2])
-        columns = np.frombuffer(body[:of_numbers], dtype=np.int8).reshape(rows, n_items) * steps[:, None]
-        if not all(np.abs(part).max(initial=0.0) < _LARGEST for part in (columns, cuts, leanings)):
+            raise ValueError(
+                f"a table of {2 + rows} numbers and {n_categories} categories for {n_items} items"
+            )
+        given = read.numbers(_NUMBER, n_levels - 1 + n_leanings * (1 + widths[1])).astype(np.float64)
+        cuts, leanings = np.split(given, [n_levels - 1])
+        alone, of_both = read.rounded_rows((2, n_items), 2)
+        columns, of_parts = read.rounded_rows((rows, n_items), rows)
+        bits = read.integers(n_categories * n_items)
+        cautions = decode_cautions(read.rest(), n_items)
+        if not ((bits == 0) | (bits == 1)).all():
+            raise ValueError(f"a table of {len(data)} bytes for {n_items} items")
+        # Not a number is in no range.
+        means, deviations = alone
+        every = alone, columns, cuts, leanings
+        if not all(np.abs(part).max(initial=0.0) < _LARGEST for part in every):
             raise ValueError("a table with numbers that are not finite, or far too large")
-        if np.any(np.diff(cuts) <= 0) or np.any(columns[1] < 0):
+        if np.any(np.diff(cuts) <= 0) or np.any(deviations < 0):
             raise ValueError("a table with cut points out of order, or negative deviations")
-        bits = np.unpackbits(np.frombuffer(body[of_numbers:], dtype=np.uint8), count=n_categories * n_items)
-        embeddings, item_factors, numbers = np.split(columns[2:].T.copy(), np.cumsum(widths[:2]), axis=1)
+        embeddings, item_factors, numbers = np.split(columns.T.copy(), np.cumsum(widths[:2]), axis=1)
         return cls(
             cuts,
-            columns[0],
-            columns[1],
+            means,
+            deviations,
             embeddings,
             item_factors,
             numbers,
             bits.reshape(n_categories, n_items).T.astype(np.bool_),
             leanings.reshape(n_leanings, 1 + widths[1]),
             cautions,
+            np.concatenate([of_both, of_parts]),
         )
 
 
@@ -213,24 +259,15 @@ def encode_cautions(cautions: Floats) -> bytes:
 
 
 def decode_cautions(data: bytes, n_items: int) -> Floats | None:
-    """Return the cautions of every item; None if they are not as they must be."""
-    if len(data) < _NUMBER.itemsize:
+    """Return the cautions of every item, None of no bytes; ValueError if they are not as they must be."""
+    if not data:
         return None
-    step = float(np.frombuffer(data[: _NUMBER.itemsize], dtype=_NUMBER)[0])
-    body, rest = _inflated(data[_NUMBER.itemsize :], n_items)
-    if body is None or rest or not 0 < step * _CAUTIOUS_STEPS < _LARGEST:
-        return None
-    return np.frombuffer(body, dtype=np.uint8).astype(np.float64) * step
-
-
-def _inflated(data: bytes, size: int) -> tuple[bytes | None, bytes]:
-    """Return what was compressed, None if it is not exactly so many bytes, and what follows."""
-    stream = zlib.decompressobj()
-    try:
-        body = stream.decompress(data, size + 1)
-    except zlib.error:
-        return None, b""
-    return (body if len(body) == size and stream.eof else None), stream.unused_data
+    read = Reader(data)
+    step = float(read.numbers(_NUMBER, 1)[0])
+    steps, rest = inflated(read.rest(), n_items, zlib.MAX_WBITS)
+    if rest or not 0 < step * _CAUTIOUS_STEPS < _LARGEST:
+        raise ValueError(f"{len(data)} bytes that are no cautions of {n_items} items")
+    return steps.astype(np.float64) * step
 
 
 RATING = np.dtype("<f4")

@@ -264,6 +264,11 @@ def encode_item_sets(indptr: Ints, items: AnyInts, n_items: int) -> Pieces:
     return written(indptr, ItemSets.plan(indptr, items, n_items))
 
 
+def encode_items(items: AnyInts, n_items: int) -> bytes:
+    """Return one item set, ascending, as bytes that know their end; none for an empty one."""
+    return encode_item_sets(np.array([0, items.size]), items, n_items).data
+
+
 def _normalised(probabilities: Floats) -> Floats:
     """Return the shares of the symbols; equal shares if none of them ever occurs."""
     total = probabilities.sum()

@@ -80,13 +80,25 @@ def test_noise_tells_nothing() -> None:
     assert binom.ppf(5e-7, 2000, 0.5) <= right <= binom.isf(5e-7, 2000, 0.5)
 
 
+def test_weights_between_some_items_say_what_those_with_zeros_for_others_do() -> None:
+    targets, some = Targets.drawn(TRUTH, 100, 1), np.array([3, 20, 21, 60])
+    weights, whole = noise(4, (4, 4)), np.zeros((80, 80))
+    whole[np.ix_(some, some)] = weights
+    found, expected = (
+        targets.traces(Repeated(TRUTH, lambda *_, said=said: {"broadcast": said}).transcript)
+        for said in (Broadcast.of_weights(weights, some), Broadcast.of_weights(whole, np.arange(80)))
+    )
+    assert found.any()
+    np.testing.assert_allclose(found, expected)
+
+
 def test_statistics_of_pairs_of_items() -> None:
     targets = Targets.drawn(TRUTH, 5, 1)
     random = np.random.default_rng(2)
     weights, embeddings = random.standard_normal((80, 80)), random.standard_normal((80, 3))
     spreads = np.sqrt(targets.raters @ embeddings**2 / targets.raters.sum())
     products = (embeddings / spreads) @ (embeddings / spreads).T
-    said = Broadcast(columns=np.zeros((80, 0)), embeddings=(embeddings,), weights=(weights,))
+    said = Broadcast(columns=np.zeros((80, 0)), embeddings=(embeddings,), weights=((weights, np.arange(80)),))
     traces = targets.traces(Repeated(TRUTH, lambda *_: {"broadcast": said}).transcript)
     for place, user in enumerate(targets.users.tolist()):
         own = TRUTH.items[TRUTH.indptr[user] : TRUTH.indptr[user + 1]]

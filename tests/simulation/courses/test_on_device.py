@@ -24,7 +24,7 @@ def test_devices_know_their_own_ratings_and_predict_better_than_the_server() -> 
     device, server = (run_of_ratings("one-bit-on-device", *who, **more) for who in ((), (BY_SERVER,)))
     nothing = run_of_ratings("nothing-sent", **more)
     reached, by_server, alone = (each.summary["accuracy"]["rmse"] for each in (device, server, nothing))
-    assert reached < by_server - 0.02
+    assert reached < by_server - 0.015
     assert reached < alone
     assert same(device, server, "uplink_payload_bytes", "epsilon_per_rating")
 
@@ -45,7 +45,7 @@ def test_the_table_is_charged_in_full_to_everybody() -> None:
     [
         ("one-bit-on-device", "on-device", 80),
         ("one-bit-on-device", "none", 0),
-        ("best-hidden-set", "on-device", 80),
+        ("cells-on-device", "on-device", 80),
     ],
 )
 def test_guarded_lists_are_of_other_items_and_predictions_stay_as_they_are(

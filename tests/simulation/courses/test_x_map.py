@@ -188,7 +188,7 @@ def test_a_device_refuses_malformed_requests_and_a_second_table(tmp_path: Path) 
     assert ask(whole) == [b""] * train.n_users
     for wrong, reason in (
         ({**whole, "stop": train.n_items + 1}, "beyond the catalogue"),
-        ({**whole, "rows": b"\1\2\3"}, "rows"),
+        ({**whole, "rows": b"\1\2\3"}, "bytes"),
         ({**whole, "rows": _row(train, item=train.target_start, step=5)}, "of the target domain itself"),
         ({**whole, "rows": _row(train, item=source, step=-5)}, "below 0, for a sensitivity of 1"),
     ):
