@@ -24,7 +24,7 @@ from simulation import RunConfig, load
 from simulation.engine.ray_cluster import needed_memory
 from simulation.execution import run_prepared
 
-PRESETS = ["blp-mf", "item-average", "pg-mf", "blp-mog-mf", "best-server", "optimal-on-device"]
+PRESETS = ["blp-mf", "item-average", "pg-mf", "blp-mog-mf", "best", "optimal-on-device"]
 USERS, ITEMS, PROFILE = 4_000, 300, 20
 LARGER, LEAST_SHARE = 5, 0.25
 

@@ -152,7 +152,10 @@ def knowing_users(config: RunConfig, users: UsersTable | None) -> RunConfig:
     return config.model_copy(update={"protocol": config.protocol.knowing_users(users)})
 
 
-def _check_memory(config: RunConfig, users: int, items: int, ratings: int) -> None:
+def _check_memory(
+    config: RunConfig, users: int, items: int, ratings: int, public: Public | None = None
+) -> None:
+    """Refuse what does not fit; ``public``: None before ratings are loaded, which may be all too many."""
     protocol = config.protocol
     check_memory(
         users,
@@ -160,6 +163,7 @@ def _check_memory(config: RunConfig, users: int, items: int, ratings: int) -> No
         protocol.seen_cells(users, items, ratings),
         completion=protocol.facts.learns,
         simulation=chosen(config.simulation, users),
+        model_bytes=0.0 if public is None else protocol.model_bytes(public),
     )
 
 
@@ -188,7 +192,7 @@ def run_prepared(
     with within("protocol"):
         config = knowing_users(config, side.users)
         check_suits(config.protocol, train, test)
-    _check_memory(config, train.n_users, train.n_items, train.count)
+    _check_memory(config, train.n_users, train.n_items, train.count, _public(config, train, side.catalogue))
     simulation = chosen(config.simulation, train.n_users)
     if simulation.backend == "ray":
         prepare(progress)
@@ -293,10 +297,10 @@ def _suited(config: RunConfig, public: Public) -> Protocol:
     if train is None or public.n_users == train.n_users:
         return protocol.suited(public)
     with within("protocol"):
-        if protocol.facts.private and not protocol.picked.scales:
-            found = f"{protocol.kind!r}, of {public.n_users:,} users of whom {train.n_users:,} are simulated"
-            raise SettingError("kind", found, "a protocol of sums, or --set dataset.simulated_up_to=null")
         suited = protocol.suited(public)
+        if suited.facts.private and not suited.scales:
+            found = f"{suited.kind!r}, of {public.n_users:,} users of whom {train.n_users:,} are simulated"
+            raise SettingError("kind", found, "a protocol of sums, or --set dataset.simulated_up_to=null")
         suited.check(public)
         return suited
 

@@ -126,6 +126,12 @@ class Dataset(Options):
         """Return the rating scale if it is known without the ratings."""
         return self.documented
 
+    @property
+    def holds_sets(self) -> bool:
+        """Whether it holds sets of items, without ratings, as far as that is known before it is loaded."""
+        scale = self.known_scale()
+        return self.positive is not None or (scale is not None and scale.implicit)
+
     def read_off(self) -> tuple[str, ...]:
         """Return the settings of the rating scale that are not given, so that the ratings decide them."""
         return ()

@@ -305,10 +305,7 @@ def _file_first(source: str) -> Iterator[None]:
 
 def holds_pairs(path: str) -> bool:
     """Return whether a file looks like one of pairs without ratings; False where it cannot be read."""
-    try:
-        return DelimitedTable(path=path).layout_of(locate(path))[0].rating is None
-    except InputError:
-        return False
+    return DelimitedTable(path=path).holds_sets
 
 
 _PATHS = ("path", "train_path", "test_path", "validation_path")
@@ -352,6 +349,15 @@ class DelimitedTable(DelimitedColumns):
         """Return the divisions that are given, if the parts are in files of their own."""
         files = self._files()
         return tuple(fold for fold, part in _TESTED.items() if part in files)
+
+    @property
+    def holds_sets(self) -> bool:
+        """Whether its file, or that of its train part, looks like one of pairs; see `Dataset.holds_sets`."""
+        try:
+            layout, _ = self.layout_of(locate(self._files().get("train", self.path)))
+        except InputError:  # which is raised again where it is read
+            return False
+        return super().holds_sets or layout.rating is None
 
     def load(self) -> Ratings:
         """Return all ratings; InputError names the file and line of what cannot be read."""

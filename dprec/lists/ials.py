@@ -16,6 +16,7 @@ the ridge it is most of every row's system, and then the preconditioner.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import scipy
@@ -25,35 +26,57 @@ from dprec.completion import map_blocks
 from dprec.progress import Progress, silent
 from dprec.randomness import generator
 
-_CELLS_AT_ONCE = 1 << 22
-"""Numbers of systems of equations that are solved together; bounds the memory."""
+UNOBSERVED, RIDGE = 8.0, 0.2
+"""What the rule of `ImplicitOptions.of` multiplies; `benchmarks/choosing/list_references.py` judges both."""
 
 _ROWS_AT_ONCE = 1 << 12
-"""Rows whose factors take steps together, on one processor."""
+"""Rows whose factors are found together; bounds the memory."""
 
 
 @dataclass(frozen=True)
 class ImplicitOptions:
-    """The settings of iALS.
+    """The settings of iALS."""
 
-    Weight and ridge are the best of ten pairs on validation items of MovieLens 100K and MSWeb
-    (benchmarks/choosing/list_references.py).
-    """
-
-    rank: int = 64
+    unobserved: float
+    """alpha0: weight of a cell about which nothing is known, beside 1 of a pair."""
+    ridge: float
+    rank: int = 128
     sweeps: int = 16
     steps: int = 2
     """Of conjugate gradients in a half sweep; as many as the rank solve, but for rounding. With 1, 2 or 3 of
     them the mean NDCG@10 on validation items is the same to three digits.
     """
-    unobserved: float = 0.3
-    """alpha0: weight of a cell about which nothing is known, beside 1 of a pair."""
-    ridge: float = 0.02
     frequency_scaling: float = 1.0
     """nu: exponent of the numbers of pairs that the ridge is scaled with."""
     deviation: float = 0.1
     """Standard deviation of the first factors, divided by the root of the rank."""
     seed: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        sets: scipy.sparse.csr_array,
+        *,
+        unobserved: float | None = None,
+        ridge: float | None = None,
+        **others: Any,
+    ) -> Self:
+        """Return settings that suit sets, shape (users, items): None follows from their sizes.
+
+        Of n items a set, and d in all, unknown cells have 8 times the weight of all pairs together, and the
+        ridge is .2 (n^2 d)^(-1/6) for a frequency scaling of 1; for another one it is as strong for a user
+        and an item with as many pairs as the mean. The weight of .3 that suits MovieLens would let the ridge
+        leave nothing but popularity of 25,000 items. Copies of all users change neither.
+        """
+        n_items, users = sets.shape[1], max(int(np.count_nonzero(np.diff(sets.indptr))), 1)
+        of_user, of_item = max(sets.nnz, 1) / users, max(sets.nnz, 1) / n_items
+        scaling: float = others.get("frequency_scaling", cls.frequency_scaling)
+        if unobserved is None:
+            unobserved = UNOBSERVED * of_user / n_items
+        if ridge is None:
+            weights = (of_user + unobserved * n_items) * (of_item + unobserved * users)
+            ridge = RIDGE * (of_user**2 * n_items) ** (-1 / 6) * weights ** ((1 - scaling) / 2)
+        return cls(unobserved=float(unobserved), ridge=float(ridge), **others)
 
 
 def ials(sets: scipy.sparse.csr_array, options: ImplicitOptions, progress: Progress = silent) -> Floats:
@@ -106,20 +129,30 @@ def fold_in(
     Each row solves (sum over its columns of h h^T + alpha0 H^T H + ridge (n + alpha0 N)^nu I) w = sum of h.
     ``gramian``: H^T H, where it is known.
     """
-    rank, held = factors.shape[1], np.flatnonzero(np.diff(sets.indptr))
-    everywhere = options.unobserved * (factors.T @ factors if gramian is None else gramian)
-    solved = np.zeros((sets.shape[0], rank))
-    for start in range(0, held.size, step := max(1, _CELLS_AT_ONCE // rank**2)):
-        own = sets[held[start : start + step]]
-        systems = np.empty((own.shape[0], rank, rank))
-        for row, system in enumerate(systems):
-            of_row = factors[own.indices[own.indptr[row] : own.indptr[row + 1]]]
-            system[:] = of_row.T @ of_row
-        systems += everywhere
-        systems[:, np.arange(rank), np.arange(rank)] += _ridges(own, factors, options)[:, None]
-        sums = own @ factors
-        solved[held[start : start + step]] = np.linalg.solve(systems, sums[:, :, None])[:, :, 0]
-    return solved
+    everywhere, axes = np.linalg.eigh(
+        options.unobserved * (factors.T @ factors if gramian is None else gramian)
+    )
+    everywhere, ridges = np.maximum(everywhere, 0.0), _ridges(sets, factors, options)
+    held, solved = np.flatnonzero(np.diff(sets.indptr)), np.zeros((sets.shape[0], factors.shape[1]))
+    for start in range(0, held.size, _ROWS_AT_ONCE):
+        own = sets[held[start : start + _ROWS_AT_ONCE]]
+        turned = factors[own.indices] @ axes
+        for row, first, last in zip(held[start:], own.indptr, own.indptr[1:], strict=False):
+            solved[row] = _solution(turned[first:last], everywhere + ridges[row])
+    return solved @ axes.T
+
+
+def _solution(factors: Floats, diagonal: Floats) -> Floats:
+    """Return x of (D + H^T H) x = H^T 1, shape (rank,); ``factors``: H, shape (cells, rank)."""
+    cells, rank = factors.shape
+    solution: Floats
+    if cells < rank:
+        # x = D^-1 H^T (I + H D^-1 H^T)^-1 1: sets are smaller than the rank, mostly.
+        scaled = factors / diagonal
+        solution = np.linalg.solve(np.eye(cells) + factors @ scaled.T, np.ones(cells)) @ scaled
+    else:
+        solution = np.linalg.solve(np.diag(diagonal) + factors.T @ factors, factors.sum(axis=0))
+    return solution
 
 
 def _ridges(sets: scipy.sparse.csr_array, factors: Floats, options: ImplicitOptions) -> Floats:

@@ -170,6 +170,8 @@ class Protocol(Options):
     """
     scales: ClassVar[bool] = False
     """Whether a few users can stand for a population of copies though there is a budget."""
+    follows_data: ClassVar[bool] = False
+    """Whether data decide what it predicts; see `of_data`."""
     course: ClassVar[Any] = None
     """From a protocol of a class from outside to how it runs; None for that of the class it derives from."""
     undeployable: ClassVar[str] = "whose server needs ratings or trust"
@@ -226,6 +228,10 @@ class Protocol(Options):
 
         None if it sends nothing.
         """
+
+    def of_data(self, predicted: Predicted) -> Protocol:
+        """Return the protocol for data that hold ratings or sets; itself, unless it `follows_data`."""
+        return self
 
     @property
     def picked(self) -> Protocol:
@@ -331,6 +337,11 @@ class Protocol(Options):
         delta = self.privacy.delta if self.privacy.composition == "pld" else 0.0
         return Promise(self.privacy.epsilon, self.privacy.per, self.hides_rated_items, delta)
 
+    @property
+    def stated(self) -> dict[str, str]:
+        """What of a promise its settings state, by the columns of a table."""
+        return {} if self.privacy is None else {"per": self.privacy.per}
+
     def knowing_users(self, users: UsersTable | None) -> Self:
         """Return the protocol with the epsilons that the users' table has, if it has them."""
         if self.privacy is None or self.privacy.column is None:
@@ -341,6 +352,13 @@ class Protocol(Options):
     def seen_cells(self, users: int, items: int, ratings: int) -> int:
         """Return how many cells the server may see as rated, at most; memory is estimated from them."""
         return ratings
+
+    def model_bytes(self, public: Public) -> float:
+        """Return the memory in which the server learns, in bytes, beside what all runs need.
+
+        By default 0: it is among what is needed for each rating, user and item.
+        """
+        return 0.0
 
     @property
     def delta(self) -> float:
@@ -374,13 +392,14 @@ def check_suits(protocol: Protocol, train: Ratings, test: Ratings | None = None)
 
     Raises SettingError naming the protocol's key.
     """
+    protocol = protocol.of_data("lists" if train.scale.implicit else "ratings")
     if (protocol.facts.predicts == "lists") is not train.scale.implicit:
         if protocol.facts.predicts == "lists":
             found = f"{protocol.kind!r}, which ranks by sets of items, with ratings"
             accepted = """which ratings make a set, such as --set 'dataset.positive=">= 4"'"""
             raise SettingError("kind", found, accepted)
         found = f"{protocol.kind!r}, which predicts ratings, with {train.scale.describe()}"
-        kinds = ", ".join(_kinds_where(Protocol, lambda kind: kind.predicted == "lists"))
+        kinds = ", ".join(dict.fromkeys(_kinds_where(Protocol, lambda kind: kind.predicted == "lists")))
         accepted = f"data with ratings, or a kind that ranks by sets: {kinds}"
         own = [reference_of(each) for each in user_defined_classes(protocol) if hasattr(each, "predicted")]
         for name in own[:1]:
@@ -390,7 +409,7 @@ def check_suits(protocol: Protocol, train: Ratings, test: Ratings | None = None)
     suited.check(train)
     if isinstance(test, ColdRatings) and not suited.folds_in:
         found = f"{suited.kind!r}, which predicts for those alone who took part, with cold users"
-        kinds = ", ".join(_kinds_where(Protocol, lambda kind: kind.folds_in))
+        kinds = ", ".join(dict.fromkeys(_kinds_where(Protocol, lambda kind: kind.folds_in)))
         raise SettingError("kind", found, f"another split, or a kind whose devices predict: {kinds}")
 
 

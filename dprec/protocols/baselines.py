@@ -50,8 +50,12 @@ class NothingSentProtocol(SilentProtocol):
         2.0,
         ge=0,
     )
+    shares: bool = option(
+        "Whether a device reads public shares of the levels where nothing is public about the items, too.",
+        False,
+    )
     histogram: Histogram | None = option(
-        "Public shares of the levels, from the lowest, where something is public about the items.", "netflix"
+        "Public shares of the levels, from the lowest, for who reads them.", "netflix"
     )
     process: OrdinalProcess = option(
         "What a device assumes of its user there; number and category are the best on the same tenths, with "
@@ -73,14 +77,15 @@ class NothingSentProtocol(SilentProtocol):
 
     def alone(self, held: Ratings, catalogue: Catalogue | None, public_seed: int = 0) -> Alone:
         """Return the means of the users' own ratings, or what a device makes of what is public."""
-        if catalogue is not None and not is_binary(held.scale):
+        if (catalogue is not None or self.shares) and not is_binary(held.scale):
             note = "Devices weigh what is public about the items (dataset.items)."
-            return Alone(self._weighing(held, catalogue).predict, notes=(note,))
+            notes = () if catalogue is None else (note,)
+            return Alone(self._weighing(held, catalogue).predict, notes=notes)
         middle = (held.scale.low + held.scale.high) / 2
         own = own_averages(held, middle if self.prior is None else self.prior, self.prior_ratings)
         return Alone(own.predict, own.predict_rows, diagnostics=own.diagnostics)
 
-    def _weighing(self, held: Ratings, catalogue: Catalogue) -> Devices:
+    def _weighing(self, held: Ratings, catalogue: Catalogue | None) -> Devices:
         """Return devices that were sent a table in which nothing was learned from anybody."""
         options = SecretSetOptions(histogram=self.histogram, process=self.process)
         protocol = SecretSetProtocol(sums=options)

@@ -12,7 +12,8 @@ from dprec.accounting import Guarantee, PrivacyAccountant
 from dprec.arrays import Bools, Floats, Ints
 from dprec.attacks import Broadcast
 from dprec.components import option
-from dprec.lists import ease, ials
+from dprec.lists import ials
+from dprec.lists.ease import LARGEST, PopularWeights, ridge_of
 from dprec.mechanisms import SetOnly
 from dprec.progress import Progress
 from dprec.protocols.base import Facts, Predicted, Protocol, Public, Sent
@@ -38,6 +39,7 @@ class Order:
     """The same as devices would hold it."""
     diagnostics: dict[str, Any] = field(default_factory=dict)
     """JSON values about what was learned."""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,11 +87,8 @@ class EaseProtocol(ClearSetsProtocol):
 
     kind: Literal["ease"] = "ease"
     papers: ClassVar[tuple[str, ...]] = ("steck2019",)
-    ridge: float = option(
-        "Ridge of the weights, lambda in the paper; the default is the best of six on validation items of "
-        "MovieLens 100K and MSWeb (benchmarks/choosing/list_references.py).",
-        300.0,
-        gt=0,
+    ridge: float | None = option(
+        "Ridge of the weights, lambda in the paper; by default six times the mean size of a set.", None, gt=0
     )
     ridge_users: int | None = option(
         "Users for whom the ridge is meant: of a larger or smaller population it is as much larger or "
@@ -98,11 +97,37 @@ class EaseProtocol(ClearSetsProtocol):
         ge=1,
     )
 
+    most_items: int = option(
+        "Items between which there are weights, at most: the most popular ones; all others stand below "
+        "these, by popularity. So many take 1.8 GB, twice as many four times that and eight times as long.",
+        15_000,
+        ge=1,
+        le=LARGEST,
+    )
+
     def learn(self, sets: sp.csr_array, seed: int, progress: Progress) -> Order:
         """Solve for the weights."""
-        ridge = self.ridge * (1 if self.ridge_users is None else sets.shape[0] / self.ridge_users)
-        weights = ease.ease(ease.co_occurrences(sets), ridge)
-        return Order(lambda own: ease.scores(own, weights), Broadcast.of_weights(weights), {"ridge": ridge})
+        given = ridge_of(sets) if self.ridge is None else self.ridge
+        ridge = given * (1 if self.ridge_users is None else sets.shape[0] / self.ridge_users)
+        found = PopularWeights.of(sets, ridge, self.most_items)
+        learned = Broadcast.of_weights(found.weights, found.items)
+        return Order(found.scores, learned, {"ridge": ridge}, self._left_out(found))
+
+    def model_bytes(self, public: Public) -> float:
+        """Return the size of the weights."""
+        return 8.0 * min(public.n_items, self.most_items) ** 2
+
+    def _left_out(self, found: PopularWeights) -> tuple[str, ...]:
+        """Say which items have no weights, and what they would need."""
+        most, n_items = found.items.size, found.counts.size
+        if most == n_items:
+            return ()
+        share = found.counts[found.items].sum() / found.counts.sum()
+        return (
+            f"Weights are between the {most:,} most popular of {n_items:,} items, which have {share:.1%} of "
+            f"all pairs; the others stand below these by popularity. Weights between all would take "
+            f"{8 * n_items**2 / 2**30:.1f} GiB (protocol.most_items).",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,12 +145,15 @@ class IalsProtocol(ClearSetsProtocol):
         ge=1,
         le=4096,
     )
-    unobserved: float = option(
-        "Weight of cells about which nothing is known, beside 1 of a pair.",
-        ials.ImplicitOptions.unobserved,
+    unobserved: float | None = option(
+        "Weight of cells about which nothing is known, beside 1 of a pair; by default all such cells have "
+        "eight times the weight of all pairs.",
+        None,
         gt=0,
     )
-    ridge: float = option("Ridge of the factors.", ials.ImplicitOptions.ridge, gt=0)
+    ridge: float | None = option(
+        "Ridge of the factors; by default .2 (n^2 d)^(-1/6) for n items a set and d in all.", None, gt=0
+    )
     frequency_scaling: float = option(
         "Exponent of the pairs by which the ridge grows; 0 is one ridge, and of 1 copies of a population "
         "have the same factors.",
@@ -135,7 +163,8 @@ class IalsProtocol(ClearSetsProtocol):
 
     def learn(self, sets: sp.csr_array, seed: int, progress: Progress) -> Order:
         """Fit the factors of items; those of users follow from their sets."""
-        options = ials.ImplicitOptions(
+        options = ials.ImplicitOptions.of(
+            sets,
             rank=self.rank,
             sweeps=self.sweeps,
             steps=self.steps,
@@ -146,4 +175,13 @@ class IalsProtocol(ClearSetsProtocol):
         )
         factors = ials.ials(sets, options, progress)
         learned, gramian = Broadcast.of_products(factors), factors.T @ factors
-        return Order(lambda own: ials.fold_in(own, factors, options, gramian) @ factors.T, learned)
+        return Order(
+            lambda own: ials.fold_in(own, factors, options, gramian) @ factors.T,
+            learned,
+            {"unobserved": options.unobserved, "ridge": options.ridge},
+        )
+
+    def model_bytes(self, public: Public) -> float:
+        """Return the size of the factors of a half sweep: of both sides twice, and once more of one."""
+        sides = public.n_users, public.n_items
+        return 8.0 * self.rank * (2 * sum(sides) + max(sides))

@@ -38,5 +38,5 @@ class ReceivedSetsCourse(CollectionCourse[ClearSetsProtocol]):
             predict_rows=predict_rows,
             diagnostics=order.diagnostics,
             transcript=told(task, observed, trusted=trusted, broadcast=order.learned),
-            **charged | {"notes": (*charged["notes"], *said, NOT_DELIVERED)},
+            **charged | {"notes": (*charged["notes"], *said, *order.notes, NOT_DELIVERED)},
         )

@@ -298,7 +298,7 @@ def _check_address(address: str) -> None:
 
 # Rounded up from the measurements of `benchmarks/memory_model.py`, which checks them, for the largest moment
 # of a run: with the ratings loaded, the reports decoded and the completion at work.
-_PROCESS, _RAY, _WORKER = 300e6, 400e6, 250e6
+_PROCESS, _RAY, _WORKER = 275e6, 400e6, 250e6
 """Bytes of this process before it loads anything, of Ray's own processes, and of each of its workers."""
 
 
@@ -306,6 +306,7 @@ _NEEDS = {
     "mf": (120, 7_000, 7_000),  # at its default rank, 20
     "item-average": (40, 150, 250),
     "federated-factorization": (65, 200, 100),
+    **dict.fromkeys(("popularity", "item-table", "ease", "ials"), (60, 500, 600)),
 }
 """Bytes for each cell that the server sees as rated, each user and each item, by the completion's name."""
 
@@ -314,22 +315,32 @@ _OTHER_NEEDS = (170, 2_700, 1_600)
 
 
 def needed_memory(
-    users: int, items: int, cells: int, *, completion: str, simulation: SimulationOptions
+    users: int,
+    items: int,
+    cells: int,
+    *,
+    completion: str,
+    simulation: SimulationOptions,
+    model_bytes: float = 0.0,
 ) -> float:
-    """Return the most bytes that a run needs on this machine, all processes together."""
+    """Return the most bytes that a run needs on this machine, all processes together.
+
+    ``model_bytes``: see `dprec.protocols.base.Protocol.model_bytes`.
+    """
     of_cell, of_user, of_item = _NEEDS.get(completion, _OTHER_NEEDS)
     fixed = _PROCESS
     # The workers of a cluster may all be on other machines.
     if simulation.backend == "ray" and cluster_address() is None:
         fixed += _RAY + simulation.tasks * _WORKER
-    return fixed + of_cell * cells + of_user * users + of_item * items
+    return fixed + model_bytes + of_cell * cells + of_user * users + of_item * items
 
 
-def check_memory(
-    users: int, items: int, cells: int, *, completion: str, simulation: SimulationOptions
-) -> None:
-    """Raise InputError, with what to lower, for a run that needs more memory than this machine has."""
-    needed = needed_memory(users, items, cells, completion=completion, simulation=simulation)
+def check_memory(users: int, items: int, cells: int, **of_run: Any) -> None:
+    """Raise InputError, with what to lower, for a run that needs more memory than this machine has.
+
+    ``of_run``: as `needed_memory` takes it.
+    """
+    needed = needed_memory(users, items, cells, **of_run)
     available = available_memory()
     if available is not None and needed > available:
         found = (

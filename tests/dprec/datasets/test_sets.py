@@ -48,6 +48,7 @@ def table(tmp_path: Path) -> Any:
 )
 def test_two_columns_are_pairs_and_a_repeated_one_counts_once(text: str, table: Any) -> None:
     dataset = table(text)
+    assert dataset.holds_sets
     assert pairs(dataset) == [(1, 10), (1, 30), (2, 20)]
     assert holds_pairs(dataset.path)
 
@@ -133,3 +134,13 @@ def test_counts_take_a_threshold_and_no_other_setting(text: str, table: Any) -> 
     assert pairs(table(text, positive="> 3")) == [(1, 10), (2, 20)]
     with pytest.raises(InputError, match=r'dataset.positive=">= 1"\' if they count plays'):
         table(text.replace("99", "4").replace("5000", "5001")).load()
+
+
+def test_what_data_hold_is_known_before_they_are_read(table: Any, tmp_path: Path) -> None:
+    rated = "user,item,rating\n1,10,3\n2,20,4\n1,30,5\n"
+    assert not table(rated).holds_sets
+    assert table(rated, positive=">= 4").holds_sets
+    assert not DelimitedTable(path=str(tmp_path / "nowhere.csv")).holds_sets
+    assert MsWeb(path="nowhere").holds_sets
+    assert InMemory.of([("a", "x"), ("b", "y"), ("a", "y")]).holds_sets
+    assert not InMemory.of([("a", "x", 3), ("b", "y", 4), ("a", "y", 5)]).holds_sets

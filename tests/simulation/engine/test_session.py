@@ -1,6 +1,9 @@
 """One simulation at a time in a process, whose identity is Flower's."""
 
 import gc
+import json
+import subprocess
+import sys
 import threading
 import tracemalloc
 from collections.abc import Iterator
@@ -80,6 +83,58 @@ def test_the_model_is_no_less_than_what_runs_allocate(tiny: dict[str, Any]) -> N
     allocated = traced(tiny, users[1]) - traced(tiny, users[0])
     fewer, more = (needed_memory(size, 200, 20 * size, completion="mf", simulation=LOCAL) for size in users)
     assert allocated <= more - fewer <= 4 * allocated
+
+
+MEASURED = """
+import json, resource, sys
+from simulation.configuration.loading import load
+from simulation.engine.ray_cluster import needed_memory
+from simulation.execution import load_ratings, run_prepared
+
+told = []
+def needed(*sizes, **of_run):
+    told.append(needed_memory(*sizes, **of_run))
+import simulation.execution
+simulation.execution.check_memory = needed
+config = load(json.loads(sys.argv[1]))
+run_prepared(config, *load_ratings(config), None)
+print(json.dumps([max(told), 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))
+"""
+PROTOCOLS_OF_LISTS: dict[str, dict[str, Any]] = {
+    "ease": {"kind": "ease"},
+    "ease of some": {"kind": "ease", "most_items": 2_000},
+    "ials": {"kind": "ials", "sweeps": 1, "rank": 256},
+    "popularity": {"kind": "popularity"},
+    "gram": {
+        "kind": "gram",
+        "aggregation": {"kind": "central"},
+        "privacy": {"epsilon": 4.0, "delta": 1e-6, "per": "user", "composition": "pld"},
+    },
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("users", "items"), [(500, 400), (4_000, 3_000), (20_000, 6_000)])
+@pytest.mark.parametrize("name", PROTOCOLS_OF_LISTS)
+def test_lists_need_what_is_said_before(name: str, users: int, items: int) -> None:
+    config = {
+        "name": "lists",
+        "seed": 1,
+        "dataset": {
+            "kind": "synthetic",
+            "users": users,
+            "items": items,
+            "ratings": 20 * users,
+            "positive": "> 0",
+        },
+        "split": {"kind": "user-holdout"},
+        "protocol": PROTOCOLS_OF_LISTS[name],
+        "simulation": {"backend": "local", "workers": 1},
+    }
+    command = [sys.executable, "-c", MEASURED, json.dumps(config)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    told, peak = json.loads(ran.stdout.splitlines()[-1])
+    assert 0.85 * peak <= told <= 1.3 * peak
 
 
 def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
