@@ -22,13 +22,13 @@ from tests.make import STARS
 def popularity(items: int, fewest: int = 1, *, normalised: bool = True) -> Release:
     """Return a sum of sets of items: a number for each item."""
     table = PairTableOptions(items=0, fewest=fewest, normalised=normalised)
-    return SetDevice(table, items, np.zeros(0, dtype=np.int32), None).release(1)
+    return SetDevice.begun(table, items).release(1)
 
 
 def pairs(items: int, fewest: int = 1) -> Release:
     """Return a sum of sets of items: a number for each pair of items, and for each item with itself."""
     table = PairTableOptions(items=items, popularity_share=0.0, fewest=fewest)
-    return SetDevice(table, items, np.arange(items, dtype=np.int32), None).release(1)
+    return SetDevice.begun(table, items).release(1)
 
 
 def contributed(indptr: ArrayLike, items: ArrayLike, n_items: int) -> ProfileContributions:

@@ -3,7 +3,7 @@
     python benchmarks/choosing/best.py [--path ../shared/data/ml-100k] [--seeds 2] [--epsilons 0.1 1]
 
 The validation ratings are those of on_device.py: no test rating is read. Fails if the table of
-dprec/protocols/best.py picks a mechanism that is worse than another one by more than 0.002.
+dprec/protocols/best_ratings.py picks a mechanism that is worse than another one by more than 0.002.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dprec.accounting import MatchedBudget
 from dprec.datasets import MovieLens100K
 from dprec.mechanisms import BitsAndCounts, FisherOptimal, ThresholdBit
 from dprec.protocols.best import BestProtocol
+from dprec.protocols.one_shot import OneShotProtocol
 from simulation import load
 from simulation.execution import run_prepared
 
@@ -38,12 +39,13 @@ def main() -> int:
     dataset = MovieLens100K(path=chosen.path, items=True)
     parts = validation_split(*dataset.load_fold("u1"))
     stands = True
-    for preset in ("best-on-device", "best-server"):
-        config = load(preset, ["simulation.backend=local"])
+    for predicts in ("device", "server"):
+        config = load("best", ["simulation.backend=local", f"protocol.predicts={predicts}"])
         for epsilon in chosen.epsilons:
             best = config.protocol.at_budget(MatchedBudget(epsilon))
             assert isinstance(best, BestProtocol)
             picked = best.pick(None)[0]
+            assert isinstance(picked, OneShotProtocol)
             figures: dict[str, float] = {}
             for mechanism in CANDIDATES:
                 values = {"dataset": dataset, "protocol": replace(picked, mechanism=mechanism)}
@@ -56,7 +58,7 @@ def main() -> int:
             stands &= good
             words = ", ".join(f"{name} {figure:.4f}" for name, figure in figures.items())
             verdict = "stands" if good else "does not stand"
-            print(f"{preset} at {epsilon:g}: {words}; {picked.facts.protects} {verdict}", flush=True)
+            print(f"{predicts} at {epsilon:g}: {words}; {picked.facts.protects} {verdict}", flush=True)
     return 0 if stands else 1
 
 

@@ -1,14 +1,15 @@
-"""Judges what follows from the noise of a noisy table: `GramSettings` and `ridge_of` in dprec/lists/gram.py.
+"""Judges the rules of lists by sums: dprec/lists/gram.py, dprec/lists/groups.py and dprec/protocols/gram.py.
 
     python benchmarks/choosing/list_settings.py [--path ../shared/data/ml-100k] [NAME ...]
 
-NAME is a number of GramSettings, `ridge`, `variances` of `PublicKernels`, or one of `public-start` in
-dprec/lists/products.py: `tastes`, the share of scores by features, `_RIDGE`, `_PARTS` and `COLUMNS`. Each is
-multiplied by a few factors, with Gaussian noise of three taus, on validation items of two dense data sets,
-MSWeb and MovieLens 100K (with its content and without), and of two sparse ones, CiteULike and Steam: of a
-fifth of each user's train items those that are test items of none of the seeds that published comparisons
-have. Figures are NDCG@10 of six draws. Prints what is best, and fails if that is better than the rule by more
-than .002, and by more than chance explains. Takes about half an hour of processor time.
+NAME is one of RULES: numbers of GramSettings, the share of groups, the ridge, and constants; of what is
+public about items `variances` of `PublicKernels`, and of `public-start`, in dprec/lists/products.py,
+`tastes`, the share of scores by features, `_RIDGE`, `_PARTS` and `COLUMNS`. Each is multiplied by a few
+factors, and the protocol played with Gaussian noise of five taus, on validation items of two dense data
+sets, MSWeb and MovieLens 100K (with its content and without), and of two sparse ones, CiteULike and Steam:
+of a fifth of each user's train items those that are test items of none of the seeds that published
+comparisons have. Figures are NDCG@10 of six draws. Prints what is best, and fails if that is better than the
+rule by more than .002, and by more than chance explains. Takes about half an hour of processor time.
 """
 
 from __future__ import annotations
@@ -17,45 +18,41 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
 from scipy import sparse
 from validation import TESTED_SEEDS, arguments, best_of
 
-from dprec.arrays import Floats
+from dprec.arrays import Floats, Ints
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.datasets import Dataset, LightGCN, MovieLens100K, MsWeb, selected
-from dprec.lists import products
-from dprec.lists.gram import (
-    DIAGONAL,
-    GramSettings,
-    denoised_table,
-    joined_popularity,
-    popular_items,
-    popularity_estimate,
-    ridge_of,
-    scores,
-)
-from dprec.lists.model import ItemTable
-from dprec.lists.public_kernels import CATEGORIES, NUMBERS, PublicKernels, popularity_bins
+from dprec.lists import gram as rules
+from dprec.lists import groups, products, public_kernels
+from dprec.lists.gram import GramSettings
 from dprec.metrics import Hits
-from dprec.protocols import public_start
+from dprec.protocols import gram, public_start
 from dprec.protocols.base import Public
-from dprec.protocols.gram import PairTableOptions
+from dprec.protocols.gram import GramProtocol, PairTableOptions, TableOptions, TableProtocol
+from dprec.protocols.popular import PopularityProtocol
+from dprec.protocols.public_start import PublicStartProtocol
+from dprec.protocols.sums import SummedServer
 from dprec.ratings import POSITIVE
 from dprec.splits import UserHoldout
-from dprec.sums import UNIT, ProfileContributions, Release
+from dprec.sums import UNIT, CentralAggregation, Release
 
-TAUS = (4.8e-3, 1.3e-3, 3e-4)
+TAUS = (4.8e-3, 1.3e-3, 3e-4, 1.4e-4, 2e-5)
 SEEDS = (1, 2, 3, 4, 5, 6)
 FACTORS = (0.4, 1.0, 2.5)
 WHOLE = {"_PARTS": (0.5, 1.0, 2.0), "COLUMNS": (0.5, 1.0, 2.0)}
+MOST_ITEMS = 420
+"""Items of a table at most: their pairs are about what 300 kB hold."""
 JUDGED_CELLS = 1 << 26
 """Cells of the users who judge a draw, which bounds the time: 2,623 users of CiteULike, all of other data."""
 _CELLS_AT_ONCE = 1 << 22
@@ -63,12 +60,6 @@ RECALLED = 20
 """Length of the lists that are judged."""
 LEAST = 0.002
 """A difference in NDCG@10 that is too small to matter."""
-OF_TABLE = ("popularity_share", "table_items", "share_of_weights")
-OF_TASTES = ("tastes", "_RIDGE", "_PARTS", "COLUMNS")
-OF_CONTENT = ("variances", *OF_TASTES)
-EVERY = (*OF_TABLE, "ridge", *OF_CONTENT)
-
-
 Scorer = Callable[[sparse.csr_array], Floats]
 """From sets, shape (users, items), to scores of all items, of the same shape, which the caller may change."""
 
@@ -126,20 +117,10 @@ def validation_draws(folder: str) -> dict[str, Callable[[], list[Draw]]]:
     }
 
 
-def pairs_sum(sets: sparse.csr_array) -> Floats:
-    """Return the sum of all contributions of pairs, shape (cells,)."""
-    sizes = np.diff(sets.indptr)
-    weights = 1 / np.sqrt(np.maximum(DIAGONAL**2 * sizes + sizes * (sizes - 1) / 2, DIAGONAL**2))
-    table = (sets.T @ (sets * weights[:, None])).toarray()
-    table[np.diag_indices(len(table))] *= DIAGONAL
-    upper: Floats = table[np.triu_indices(len(table))]
-    return upper
-
-
 def hits_of(draw: Draw, scores: Scorer) -> Hits:
     """Return where what is held out stands, ties against it, without the items that are learned from."""
     judging = np.flatnonzero(np.diff(draw.judging.indptr))
-    ranks, users = [], []
+    ranks, users = list[Ints](), list[Ints]()
     for part in np.array_split(judging, -(-judging.size * draw.sets.shape[1] // _CELLS_AT_ONCE)):
         own = draw.sets[part]
         ranked = scores(own)
@@ -156,83 +137,118 @@ def ndcg(draw: Draw, scores: Scorer) -> float:
     return float(hits_of(draw, scores).ndcg(10).mean())
 
 
-def judged(draw: Draw, tau: float, factors: Mapping[str, float], *, table: bool = True) -> float:
-    """Return the NDCG@10 with settings of the rule times some factors, or of popularity alone."""
+def pairs_at(tau: float, draw: Draw) -> GramProtocol:
+    """Return the protocol that a rule plays at a noise."""
     users, n_items = draw.sets.shape
+    public = Public(users, n_items, POSITIVE, content=draw.catalogue is not None)
+    protocol = GramProtocol(aggregation=CentralAggregation(), table=PairTableOptions(content=public.content))
+    size = rules.table_items(tau, n_items, content=public.content)
+    return replace(protocol, table=protocol.table_of(protocol.table, min(size, MOST_ITEMS), tau, public))
+
+
+def tastes_at(tau: float, draw: Draw) -> PublicStartProtocol:
+    """Return `public-start` at a noise."""
+    n_items = draw.sets.shape[1]
+    size = rules.table_items(tau, n_items, content=True)
+    return PublicStartProtocol(table=TableOptions().suited(size, tau, n_items))
+
+
+def reached(protocol: TableProtocol | PopularityProtocol, tau: float, draw: Draw) -> float:
+    """Return the NDCG@10 of devices that rank by what a protocol taught."""
+    sent, n_items = taught(protocol, draw, tau).learned.encode(), draw.sets.shape[1]
+    device = protocol.device(sent, n_items, POSITIVE)
+    return ndcg(draw, lambda sets: device.predictions(profiles_of(sets)).copy())
+
+
+def taught(protocol: TableProtocol | PopularityProtocol, draw: Draw, tau: float) -> SummedServer:
+    """Return the server of a protocol after sums of a draw's sets with Gaussian noise."""
+    users, n_items = draw.sets.shape
+    server = protocol.server(Public(users, n_items, POSITIVE), draw.catalogue, draw.seed)
     random = np.random.default_rng(draw.seed)
-    rule = GramSettings.of(tau, n_items, content=draw.catalogue is not None)
-    settings = changed(rule, factors, n_items)
-    if not table:
-        settings = replace(settings, popularity_share=1.0)
-    items, known = np.arange(n_items), None
-    if settings.popularity_share:
-        deviation = tau * users / math.sqrt(settings.popularity_share)
-        sizes = np.maximum(np.diff(draw.sets.indptr), 1)
-        total = np.asarray((draw.sets * (1 / np.sqrt(sizes))[:, None]).sum(axis=0))
-        popularity = popularity_estimate(total + deviation * random.standard_normal(n_items), deviation)
-        items = popular_items(popularity, settings.table_items)
-        known = popularity[items]
-        noise = deviation
-    found = None
-    if table:
-        deviation = tau * users / math.sqrt(1 - settings.popularity_share)
-        total = pairs_sum(sparse.csr_array(draw.sets[:, items]))
+    own, words = profiles_of(draw.sets), np.zeros(draw.sets.nnz, dtype=np.uint64)
+    for round_index, share in enumerate(protocol.shares, start=1):
+        deviation = tau * users / math.sqrt(share)
+        device = protocol.device(server.held.encode(), n_items, POSITIVE)
+        layout = device.release(round_index)
+        assert isinstance(layout, Release)
+        vectors = device.contributions(own, layout, words).vectors(layout)
+        total = np.bincount(vectors.rows, vectors.numbers[:, 0] * UNIT, layout.n_rows)
         noisy = total + deviation * random.standard_normal(total.size)
-        if known is not None:
-            known = popularity[items] = joined_popularity(known, noise, noisy, deviation)
-        found = denoised_table(noisy, deviation, known, settings.coherent_share)
-        popularity = found.popularity if known is None else popularity
-        ridge = factors.get("ridge", 1.0) * ridge_of(noisy, deviation, users)
-    expected, kernels = np.log(popularity), None
-    if draw.catalogue is not None:
-        bins = popularity_bins(draw.catalogue.numbers, popularity)
-        factor = factors.get("variances", 1.0)
-        spread = (CATEGORIES * factor, NUMBERS * factor)
-        kernels = PublicKernels.among(draw.catalogue.categories, bins, popularity, spread)
-    sent = (
-        None
-        if found is None
-        else ItemTable.of(items.astype(np.int32), found, ridge, settings.share_of_weights)
-    )
-
-    def ranked(own: sparse.csr_array) -> Floats:
-        without = np.tile(expected, (own.shape[0], 1)) if kernels is None else expected + kernels.scores(own)
-        return without if sent is None else scores(own, items, sent.weights, without, sent.share)
-
-    return ndcg(draw, ranked)
-
-
-def judged_tastes(draw: Draw, tau: float, name: str, factor: float) -> float:
-    """Return the NDCG@10 of products with features, one number of theirs times a factor."""
-    users, n_items = draw.sets.shape
-    table = PairTableOptions().suited(PairTableOptions().items_at(tau, n_items, None), tau, n_items)
-    protocol = public_start.PublicStartProtocol(table=table)
-    multipliers = tuple(tau * users / math.sqrt(share) for share in protocol.shares)
-    with ExitStack() as changes:
-        for module in (products, public_start):
-            if name != "tastes" and hasattr(module, name):
-                value = getattr(products, name)
-                changes.enter_context(mock.patch.object(module, name, type(value)(factor * value)))
-        server = protocol.server(Public(users, n_items, POSITIVE), draw.catalogue, draw.seed)
-        random = np.random.default_rng(draw.seed)
-        own = ProfileContributions(profiles_of(draw.sets), np.zeros(draw.sets.nnz, dtype=np.uint64))
-        for round_index, deviation in enumerate(multipliers, start=1):
-            layout = protocol.device(server.held.encode(), n_items, POSITIVE).release(round_index)
-            assert isinstance(layout, Release)
-            vectors = own.vectors(layout)
-            total = np.bincount(vectors.rows, vectors.numbers[:, 0] * UNIT, layout.n_rows)
-            noisy = total + deviation * random.standard_normal(total.size)
-            server.learn(layout, round_index, noisy[:, None], deviation, users)
-        model = protocol.device(server.learned.encode(), n_items, POSITIVE)
-        assert isinstance(model, public_start.TasteDevice)
-        changed_model = replace(model, share=model.share * (factor if name == "tastes" else 1.0))
-        return ndcg(draw, lambda sets: changed_model.predictions(profiles_of(sets)))
+        server.learn(layout, round_index, noisy[:, None], deviation, users)
+    return server
 
 
 def profiles_of(sets: sparse.csr_array) -> Profiles:
     """Return sets as devices hold them."""
     indptr, items = sets.indptr.astype(np.int64), sets.indices.astype(np.int32)
     return Profiles(indptr, items, np.full(items.size, np.nan), sets.shape[1])
+
+
+def returning(where: Any, name: str, change: Callable[[Any], Any]) -> AbstractContextManager[object]:
+    """Change what a function returns."""
+    rule = getattr(where, name)
+    return mock.patch.object(where, name, lambda *own, **named: change(rule(*own, **named)))
+
+
+def scaled(name: str, *modules: Any, factor: float) -> AbstractContextManager[object]:
+    """Multiply a constant of modules."""
+    changes, value = ExitStack(), getattr(modules[0], name)
+    for module in modules:
+        changes.enter_context(mock.patch.object(module, name, type(value)(factor * value)))
+    return changes
+
+
+def setting(name: str, factor: float, most: float = math.inf) -> AbstractContextManager[object]:
+    """Multiply a number of `GramSettings`."""
+
+    def changed(settings: GramSettings) -> GramSettings:
+        own: dict[str, Any] = {name: min(factor * getattr(settings, name), most)}
+        return replace(settings, **own)
+
+    return returning(GramSettings, "of", changed)
+
+
+def variances(factor: float) -> AbstractContextManager[object]:
+    """Multiply the variances of public kernels."""
+    changes = ExitStack()
+    for name in ("CATEGORIES", "NUMBERS"):
+        changes.enter_context(scaled(name, public_kernels, factor=factor))
+    return changes
+
+
+RULES: Mapping[str, Callable[[float], AbstractContextManager[object]]] = {
+    "popularity_share": lambda by: returning(gram, "popularity_share", lambda share: min(by * share, 0.9)),
+    "table_items": lambda by: returning(rules, "table_items", lambda items: math.ceil(by * items)),
+    "share_of_weights": lambda by: setting("share_of_weights", by),
+    "coherent_share": lambda by: setting("coherent_share", by, 1.0),
+    "ridge": lambda by: returning(gram, "ridge_of", lambda ridge: by * ridge),
+    "groups_share": lambda by: returning(
+        PairTableOptions, "grouped", lambda table: replace(table, groups_share=by * table.groups_share)
+    ),
+    "MOST_BESIDE_GROUPS": lambda by: scaled("MOST_BESIDE_GROUPS", gram, factor=by),
+    "PER_DEPARTURE": lambda by: scaled("PER_DEPARTURE", gram, factor=by),
+    "_PER_GROUP": lambda by: scaled("_PER_GROUP", groups, factor=by),
+    "_LEAST_COVERED": lambda by: scaled("_LEAST_COVERED", rules, factor=by),
+    "variances": variances,
+    "tastes": lambda by: returning(public_start, "share_of_tastes", lambda share: by * share),
+    "_RIDGE": lambda by: scaled("_RIDGE", products, factor=by),
+    "_PARTS": lambda by: scaled("_PARTS", products, factor=by),
+    "COLUMNS": lambda by: scaled("COLUMNS", products, public_start, factor=by),
+}
+"""What multiplies a number by a factor, while a protocol is played."""
+OF_TASTES = ("tastes", "_RIDGE", "_PARTS", "COLUMNS")
+OF_CONTENT = ("variances", *OF_TASTES)
+OF_GROUPS = ("groups_share", "MOST_BESIDE_GROUPS", "_PER_GROUP")
+
+
+def matters(name: str, tau: float, draw: Draw) -> bool:
+    """Return whether a protocol depends on a number at a noise."""
+    if name in OF_CONTENT:
+        return draw.catalogue is not None
+    if name in OF_GROUPS:
+        return bool(pairs_at(tau, draw).table.groups)
+    settings = GramSettings.of(tau, draw.sets.shape[1], content=draw.catalogue is not None)
+    return name != "coherent_share" or settings.coherent_share > 0
 
 
 def judged_all(every: tuple[Draw, ...], tau: float, tried: Mapping[str, float]) -> list[float]:
@@ -245,36 +261,22 @@ def judged_all(every: tuple[Draw, ...], tau: float, tried: Mapping[str, float]) 
 
 @cache
 def _judged_all(every: tuple[Draw, ...], tau: float, name: str, factor: float) -> list[float]:
-    if name in OF_TASTES:
-        return [judged_tastes(draw, tau, name, factor) for draw in every]
-    return [judged(draw, tau, {name: factor}) for draw in every]
-
-
-def changed(settings: GramSettings, factors: Mapping[str, float], n_items: int) -> GramSettings:
-    """Return the settings times some factors, as far as that is possible."""
-    values = {name: getattr(settings, name) * factor for name, factor in factors.items() if name in OF_TABLE}
-    if "table_items" in values:
-        values["table_items"] = min(math.ceil(values["table_items"]), n_items)
-    if "popularity_share" in values:
-        values["popularity_share"] = min(values["popularity_share"], 0.9)
-    if values.get("table_items", n_items) < n_items and not settings.popularity_share:
-        values["popularity_share"] = 0.1
-    return replace(settings, **values)
+    at = tastes_at if name in OF_TASTES else pairs_at
+    with RULES[name](factor):
+        return [reached(at(tau, draw), tau, draw) for draw in every]
 
 
 def main() -> int:
     """Print every figure; return 1 if the rule does not stand."""
-    folder, names = arguments(__doc__, EVERY)
+    folder, names = arguments(__doc__, list(RULES))
     agree = True
     for title, drawn in validation_draws(folder).items():
         every = tuple(drawn())
         for tau, name in itertools.product(TAUS, names):
-            if name in OF_CONTENT and every[0].catalogue is None:
-                continue
-
-            about, figures = f"{title}, tau {tau:g},", partial(judged_all, every, tau)
-            tried = {name: WHOLE.get(name, FACTORS)}
-            agree &= best_of(about, tried, figures, {name: 1.0}, largest=True, least=LEAST)
+            if matters(name, tau, every[0]):
+                about, figures = f"{title}, tau {tau:g},", partial(judged_all, every, tau)
+                tried = {name: WHOLE.get(name, FACTORS)}
+                agree &= best_of(about, tried, figures, {name: 1.0}, largest=True, least=LEAST)
     return int(not agree)
 
 

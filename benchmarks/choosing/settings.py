@@ -150,7 +150,7 @@ def figure2(link: str) -> Choice:
 
 
 def secret_sets(users: int, splits: Sequence[Sequence[float]]) -> Choice:
-    """Return the choice of what the sums of best-secret-set spend, for so many users at an epsilon of 1.
+    """Return the choice of what the sums of sums-on-device spend, for so many users at an epsilon of 1.
 
     What counts is tau, the noise per number and user, so these are the 943 users of u1.base at the budget
     that gives them its tau: as if every user were there several times. That is unfair to sums of tastes and
@@ -167,7 +167,7 @@ def secret_sets(users: int, splits: Sequence[Sequence[float]]) -> Choice:
         EPSILON: central.epsilon(of_devices * 943 * tau, DELTA),
     }
     key = "protocol.sums.split"
-    runs = [("best-secret-set", fixed)]
+    runs = [("sums-on-device", fixed)]
     return Choice(
         {key: [list(split) for split in splits]}, runs, seeds=(1, 2, 3), present={key: list(split_at(tau))}
     )

@@ -35,8 +35,20 @@ _LEAST = 0.1
 _NOISY_TAU = 6e-4
 """Noise above which few cells stand out by themselves."""
 
+_MANY_ITEMS, _LITTLE_TAU = 3500, 1.4e-4
+"""Items from which on, and noise above which, finding the popular ones takes more of a budget."""
+
+_LEAST_COVERED, _COVERED_TAU = 0.072, 1e-3
+"""Share of all popularity that a table's items have at least, up to a noise; see `worth_a_table`."""
+
+PER_DEPARTURE = 7.0
+"""What a standard deviation of the scores by weights counts for at most, over how far pairs depart."""
+
 _SMALLEST_TAU = 1e-5
 """Noise below which nothing changes."""
+
+_FEW_USERS = 1000
+"""Users up to whom sampling matters for a ridge as it does for MovieLens 100K."""
 
 LARGEST_TAU = 8e-3
 """Noise with which the whole budget is better spent on popularity."""
@@ -83,21 +95,45 @@ class GramSettings:
         if tau > LARGEST_TAU:
             return cls(1.0, 0, 0.0)
         table_items = min(math.ceil(120 * (1e-3 / tau) ** 0.75), items)
-        share = 0.0 if table_items == items else popularity_share(tau, content=content)
-        weight = 0.25 * (1.4e-3 / tau) ** 0.45 if content else (3.5e-3 / tau) ** 1.5
+        share = 0.0 if table_items == items else popularity_share(tau, items, content=content)
+        weight = 0.25 * (1.4e-3 / tau) ** 0.45 if content else min(max(4 * (7e-4 / tau) ** 0.7, 1.0), 16.0)
         return cls(share, table_items, weight, 0.5 if tau > _NOISY_TAU else 0.0)
 
 
-def popularity_share(tau: float, *, content: bool) -> float:
+def popularity_share(tau: float, items: int, *, content: bool) -> float:
     """Return the share that finding the popular items spends, where not all take part; see `GramSettings`.
 
     It is the share at the nearest noise with which there is a table, and above 0. With content popularity is
-    worth more: weighed by it, it is nearly as good as a table where noise is large.
+    worth more: weighed by it, it is nearly as good as a table where noise is large. Without, it takes more
+    where few of very many items stand out.
     """
     tau = min(max(tau, _SMALLEST_TAU), LARGEST_TAU)
     if content:
         return max(0.5 * math.sqrt(tau / 5e-3), min(tau / 5.5e-3, 0.9))
-    return min(0.1 + 0.4 * (tau / 5e-3) ** 2, 0.9)
+    many = min(max(math.log2(items / _MANY_ITEMS), 0.0), 1.0)
+    noisy = min(max(math.log(tau / _LITTLE_TAU, 3), 0.0), 1.0)
+    return min(0.1 + 0.4 * (tau / 5e-3) ** 2 + 0.2 * many * noisy, 0.9)
+
+
+def table_items(tau: float, n_items: int, *, content: bool, most_numbers: int | None = None) -> int:
+    """Return how many items a rule has take part in a table of pairs, given their noise.
+
+    ``most_numbers``: as many as the table may have where numbers are sampled, which is noise beside, and
+    more of it on what is popular.
+    """
+    ruled = GramSettings.of(tau, n_items, content=content).table_items
+    if most_numbers is not None:
+        ruled = min(ruled, (math.isqrt(8 * most_numbers + 1) - 1) // 2)
+    return min(ruled, n_items)
+
+
+def worth_a_table(popularity: Floats, items: AnyInts, tau: float) -> bool:
+    """Return whether a table's items hold enough of all popularity; else all is better spent on popularity.
+
+    ``popularity``: as it is known, shape (all items,); ``tau``: see `GramSettings.of`.
+    """
+    least = _LEAST_COVERED * math.sqrt(max(tau / _COVERED_TAU, 1.0))
+    return float(popularity[items].sum()) >= least * float(popularity.sum())
 
 
 def popularity_estimate(noisy: Floats, deviation: float) -> Floats:
@@ -132,6 +168,12 @@ def joined_popularity(known: Floats, known_deviation: float, noisy: Floats, devi
         factor = np.maximum((factor + fitted) / 2, _LEAST * factor.mean())
     unit = known.sum() / factor.sum()
     return joined(known, known_deviation, factor * unit, (deviation * unit) ** 2 / np.maximum(others, 1e-12))
+
+
+def joined_sums(first: Floats, deviation: float, second: Floats, other: float) -> tuple[Floats, float]:
+    """Return the mean of two noisy sums of the same by their precision, and the deviation of its noise."""
+    precision, more = deviation**-2, other**-2
+    return (precision * first + more * second) / (precision + more), (precision + more) ** -0.5
 
 
 def joined(known: Floats, known_deviation: float, other: Floats, variances: Floats) -> Floats:
@@ -185,6 +227,20 @@ def denoised_table(
     return DenoisedTable(_symmetric(table, items), popularity)
 
 
+def departure(table: DenoisedTable) -> float:
+    """Return how far pairs depart from what popularity explains: the mean square of ratios to it, less 1.
+
+    Ratios count by the power 1.5 of what is expected, between the most popular pairs, of which noise leaves
+    most, and all. A table that shows nothing is no reason to rank otherwise than by popularity.
+    """
+    rows, columns = np.triu_indices(table.popularity.size, 1)
+    if not rows.size:
+        return 0.0
+    pairs, products = table.pairs[rows, columns], table.popularity[rows] * table.popularity[columns]
+    products *= max(float(pairs @ products), 1e-12) / float(products @ products)
+    return float(np.average((pairs / products - 1) ** 2, weights=products**1.5))
+
+
 def above_noise(table: Floats, deviation: float) -> Floats:
     """Return the part of a symmetric table whose eigenvalues stand above those of noise.
 
@@ -203,9 +259,11 @@ def ridge_of(noisy: Floats, deviation: float, users: int) -> float:
     """Return the ridge of the regression of items on items, in the table's unit.
 
     It grows with the noise, and with the root of what a user adds to the table: more where sets are large.
+    Over the users it falls with their number, as sampling tells less of few.
     `benchmarks/choosing/list_settings.py` judges it; for the arguments see `denoised_table`.
     """
-    return 0.0045 * math.sqrt(users * max(float(noisy.sum()), users)) + 6 * deviation
+    fewer = min(max((_FEW_USERS / users) ** 0.65, 0.1), 1.0)
+    return 0.0045 * fewer * math.sqrt(users * max(float(noisy.sum()), users)) + 6 * deviation
 
 
 def regularised_inverse(table: DenoisedTable, ridge: float) -> Floats:
@@ -261,6 +319,12 @@ _WIDTHS = np.maximum(0.14 * _RATIOS, 0.01)
 _STEPS = 60
 """Steps of expectation and maximization."""
 
+_FITTED = 120_000
+"""Numbers by which a prior is fitted at most."""
+
+_GOLDEN = (math.sqrt(5) - 1) / 2
+"""Its multiples are spread evenly over 0 to 1, and in step with no rows of a table."""
+
 _BLOCK = 1 << 15
 """Numbers that are worked on at once: 34 ratios of so many are 9 MB."""
 
@@ -283,21 +347,33 @@ def posterior_means(noisy: Floats, deviation: float, base: Floats) -> Floats:
     base : ndarray, shape (numbers,)
         Above 0.
     """
+    fitted: Ints | slice = slice(None)
+    if noisy.size > _FITTED:
+        fitted = (np.arange(_FITTED) * _GOLDEN % 1.0 * noisy.size).astype(np.int64)
+    prior = _prior(noisy[fitted], deviation, base[fitted])
+    means = np.empty(noisy.size)
+    for block in _blocks(noisy.size):
+        centres, variances = _components(base[block])
+        within = centres + variances / (variances + deviation**2) * (noisy[block, None] - centres)
+        weights = _likelihoods(noisy[block], deviation, base[block]) * prior
+        means[block] = (weights * within).sum(axis=1) / weights.sum(axis=1)
+    return np.maximum(means, 0.0)
+
+
+def _prior(noisy: Floats, deviation: float, base: Floats) -> Floats:
+    """Return the mixture under which numbers are most likely, shape (ratios,)."""
     prior = np.full(_RATIOS.size, 1 / _RATIOS.size)
-    blocks = [slice(start, start + _BLOCK) for start in range(0, noisy.size, _BLOCK)]
-    likelihoods = [_likelihoods(noisy[block], deviation, base[block]) for block in blocks]
+    likelihoods = [_likelihoods(noisy[block], deviation, base[block]) for block in _blocks(noisy.size)]
     for _ in range(_STEPS):
         members = np.zeros(_RATIOS.size)
         for likelihood in likelihoods:
             members += (1 / (likelihood @ prior)) @ likelihood
         prior = prior * members / max(noisy.size, 1)
-    means = np.empty(noisy.size)
-    for block, likelihood in zip(blocks, likelihoods, strict=True):
-        centres, variances = _components(base[block])
-        within = centres + variances / (variances + deviation**2) * (noisy[block, None] - centres)
-        weights = likelihood * prior
-        means[block] = (weights * within).sum(axis=1) / weights.sum(axis=1)
-    return np.maximum(means, 0.0)
+    return prior
+
+
+def _blocks(numbers: int) -> list[slice]:
+    return [slice(start, start + _BLOCK) for start in range(0, numbers, _BLOCK)]
 
 
 def _components(base: Floats) -> tuple[Floats, Floats]:

@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from dprec.arrays import AnyArray, Bools, Floats, Int32s, Uint8s
+from dprec.arrays import Bools, Floats, Int32s, Ints, Uint8s
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
-from dprec.errors import InputError
-from dprec.lists.gram import DenoisedTable, regularised_inverse, scores
+from dprec.errors import InputError, SettingError
+from dprec.lists.gram import MOST_ITEMS, DenoisedTable, popular_items, regularised_inverse, scores
+from dprec.lists.groups import LIFT_STEP, MOST_GROUPS, ItemGroups
 from dprec.lists.public_kernels import BINS, PublicKernels, popularity_bins
+from dprec.wire import (
+    MOST_TIMES,
+    Reader,
+    encode_integers,
+    encode_items,
+    encode_numbers,
+    fitted,
+    step_of,
+)
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-_NUMBER, _SMALL, _COUNT = np.dtype("<f4"), np.dtype("<f2"), np.dtype("<u4")
+_NUMBER, _COUNT = np.dtype("<f4"), np.dtype("<u4")
 
 LARGEST = 200.0
 """Bounds logarithms of what is received, so that no score of a device overflows."""
 
 _MOST_CATEGORIES = 1 << 24
 """Categories of all items at most, which bounds the memory of a device to eight bytes for each."""
+
+POPULARITY_STEP, ROOTS_STEP, INVERSE_STEP = 0.05, 0.01, 0.25
+"""Steps in which devices are sent logarithms of popularity and of a table's roots, and its inverse, that one
+in root mean squares; benchmarks/choosing/sent_tables.py judges them.
+"""
+
+_LONGER = 4.0
+"""By how much steps grow for a limit before a table loses items."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +72,27 @@ class ItemTable:
         roots = np.sqrt(np.diag(inverse))
         return cls(items, inverse / np.outer(roots, roots), roots, share)
 
+    @property
+    def upper(self) -> Floats:
+        """The inverse above its diagonal, by rows."""
+        return self.inverse[np.triu_indices(self.items.size, 1)]
+
+    def among(self, kept: Ints) -> Self:
+        """Return the table of some of its items, given their places, ascending: as if it had no others."""
+        if kept.size == self.items.size:
+            return self
+        if kept.size < 2:
+            return self.nothing()
+        others = np.setdiff1d(np.arange(self.items.size), kept)
+        inverse = self.inverse * np.outer(self.roots, self.roots)
+        across = inverse[np.ix_(kept, others)]
+        inverse = inverse[np.ix_(kept, kept)] - across @ np.linalg.solve(
+            inverse[np.ix_(others, others)], across.T
+        )
+        roots = np.sqrt(np.diag(inverse))
+        inverse = (inverse + inverse.T) / 2 / np.outer(roots, roots)
+        return type(self)(self.items[kept], inverse, roots, self.share)
+
     @cached_property
     def weights(self) -> Floats:
         """The weights between items, 0 from an item to itself; shape (from items, to items).
@@ -76,6 +115,10 @@ class ListModel:
     bins: Uint8s
     """Which part of all popularity each public number of an item falls into; shape (numbers, items)."""
     table: ItemTable
+    groups: ItemGroups = field(default_factory=ItemGroups.nothing)
+    steps: tuple[float, float, float] | None = None
+    """Of the logarithms of popularity and of the table's roots, and of its inverse, as devices are sent them;
+    by default the shortest that matter."""
 
     @classmethod
     def of(
@@ -84,6 +127,7 @@ class ListModel:
         catalogue: Catalogue | None,
         table: ItemTable,
         parted_by: Floats | None = None,
+        groups: ItemGroups | None = None,
     ) -> Self:
         """Return what devices are sent, given popularity in any unit, above 0, shape (items,).
 
@@ -95,7 +139,11 @@ class ListModel:
         else:
             categories = catalogue.categories
             bins = popularity_bins(catalogue.numbers, popularity if parted_by is None else parted_by)
-        return cls(np.log(popularity), categories, bins, table)
+        return cls(np.log(popularity), categories, bins, table, groups or ItemGroups.nothing())
+
+    @cached_property
+    def _memberships(self) -> Floats:
+        return self.groups.memberships(self.popularity)
 
     @cached_property
     def _kernels(self) -> PublicKernels:
@@ -104,9 +152,12 @@ class ListModel:
 
     def scores(self, sets: sp.csr_array) -> Floats:
         """Return by what devices rank all items, from their users' sets, shape (users, items)."""
-        expected = np.tile(self.popularity, (sets.shape[0], 1))
+        expected: Floats = np.broadcast_to(self.popularity, (sets.shape[0], self.popularity.size))
         if self.categories.size or self.bins.size:
-            expected += self._kernels.scores(sets)
+            expected = expected + self._kernels.scores(sets)
+        if self.groups.items.size:
+            expected = expected.copy()
+            expected[:, self.groups.items] += self.groups.scores(sets, self._memberships)
         table = self.table
         if not table.items.size:
             return expected
@@ -116,81 +167,136 @@ class ListModel:
         """Return by what devices rank all items, shape (users, items)."""
         return self.scores(profiles.to_sets())
 
+    @property
+    def sent_steps(self) -> tuple[float, float, float]:
+        """The steps in which devices are sent it; see `steps`."""
+        return self.steps or (POPULARITY_STEP, ROOTS_STEP, step_of(self.table.upper, INVERSE_STEP))
+
+    def within(self, most: int | None) -> Self:
+        """Return the model of at most so many bytes: with longer steps, and a table of fewer items.
+
+        The most popular ones stay. Raises SettingError where not even popularity fits, as it does in
+        `least_bytes`.
+        """
+        if most is None or len(self.encode()) <= most:
+            return self
+        size = self.table.items.size
+        while True:
+            kept = popular_items(self.popularity[self.table.items], size)
+            groups = self.groups if size == self.table.items.size else ItemGroups.nothing()
+            model = replace(self, table=self.table.among(kept), groups=groups, steps=None)
+            longest = _LONGER if size else MOST_TIMES
+            found = fitted(model.with_steps, lambda sent: len(sent.encode()), most, longest)
+            if found is not None:
+                return found
+            if not size:
+                raise too_few_bytes(most, len(model.with_steps(longest).encode()))
+            size = size // 2 if size > 3 else 0
+
+    def with_steps(self, longer: float) -> Self:
+        """Return the model in steps so many times as long."""
+        of_popularity, of_roots, of_inverse = self.sent_steps
+        groups = replace(self.groups, step=longer * LIFT_STEP)
+        steps = longer * of_popularity, longer * of_roots, longer * of_inverse
+        return replace(self, groups=groups, steps=steps)
+
     def encode(self) -> bytes:
         """Return the bytes that devices are sent; raises InputError for more categories than they take.
 
-        The table is its upper triangle in half precision, without the diagonal.
+        Numbers are rounded to steps, the table is its upper triangle without the diagonal.
         """
-        table = self.table
+        table, (of_popularity, of_roots, of_inverse) = self.table, self.sent_steps
         if self.categories.size > _MOST_CATEGORIES:
             found = "{1:,} categories of {0:,} items, in a model for devices".format(*self.categories.shape)
             raise InputError("the catalogue", found, f"at most {_MOST_CATEGORIES:,} of all items")
-        sizes = np.array([self.categories.shape[1], len(self.bins), table.items.size], dtype=_COUNT)
-        upper = table.inverse[np.triu_indices(table.items.size, 1)]
-        return b"".join(
-            [
-                sizes.tobytes(),
-                np.append(self.popularity, table.share).astype(_NUMBER).tobytes(),
-                np.packbits(self.categories, axis=1).tobytes(),
-                self.bins.tobytes(),
-                table.items.astype(_COUNT).tobytes(),
-                table.roots.astype(_NUMBER).tobytes(),
-                upper.astype(_SMALL).tobytes(),
+        n_items, n_categories = self.categories.shape
+        groups, shares = self.groups, [table.share, self.groups.share]
+        sizes = [n_categories, len(self.bins), table.items.size, *groups.lifts.shape]
+        parts = [
+            np.array(sizes, dtype=_COUNT).tobytes(),
+            np.array(shares, dtype=_NUMBER).tobytes(),
+            encode_numbers(self.popularity, of_popularity),
+            encode_integers(self.categories.T),
+            encode_integers(self.bins),
+        ]
+        if table.items.size:
+            parts += [
+                encode_numbers(np.log(table.roots), of_roots),
+                encode_numbers(table.upper, of_inverse),
+                encode_items(table.items, n_items),
             ]
-        )
+        if groups.items.size:
+            parts += [
+                encode_items(groups.items, n_items),
+                encode_numbers(groups.lifts, groups.step),
+                encode_numbers(groups.expected, ROOTS_STEP),
+            ]
+        return b"".join(parts)
 
     @classmethod
     def decode(cls, data: bytes, n_items: int) -> Self:
         """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
         read = Reader(data)
-        n_categories, n_numbers, size = read.numbers(_COUNT, 3).tolist()
-        if size > n_items:
+        n_categories, n_numbers, size, grouped, n_groups = read.numbers(_COUNT, 5).tolist()
+        if grouped > n_items or n_groups > MOST_GROUPS:
+            raise ValueError(f"{n_groups} groups of {grouped} of {n_items} items")
+        if size > min(n_items, MOST_ITEMS):
             raise ValueError(f"a table of {size} of {n_items} items")
         if n_categories * n_items > _MOST_CATEGORIES:
             raise ValueError(f"{n_categories} categories of {n_items} items")
-        *popularity, share = read.numbers(_NUMBER, n_items + 1).tolist()
-        packed = read.numbers(np.dtype(np.uint8), n_items * -(-n_categories // 8)).reshape(n_items, -1)
-        categories = np.unpackbits(packed, axis=1, count=n_categories).astype(np.bool_)
-        bins = read.numbers(np.dtype(np.uint8), n_numbers * n_items).reshape(n_numbers, n_items)
-        items = read.numbers(_COUNT, size).astype(np.int64)
-        roots = read.numbers(_NUMBER, size).astype(np.float64)
-        upper = read.numbers(_SMALL, size * (size - 1) // 2).astype(np.float64)
+        share, share_of_groups = read.numbers(_NUMBER, 2).astype(np.float64).tolist()
+        popularity, of_popularity = read.rounded((n_items,))
+        categories = read.integers(n_categories * n_items).reshape(n_categories, n_items).T
+        bins = read.integers(n_numbers * n_items).reshape(n_numbers, n_items)
+        table, steps = ItemTable.nothing(), (of_popularity, ROOTS_STEP, 1.0)
+        if size:
+            roots, of_roots = read.rounded((size,))
+            upper, of_inverse = read.rounded((size * (size - 1) // 2,))
+            steps = of_popularity, of_roots, of_inverse
+            # A weight is a ratio of two, and devices square scores by them.
+            if not (np.abs(roots) <= LARGEST / 2).all():
+                raise ValueError("a list model with roots out of range")
+            inverse = np.zeros((size, size))
+            inverse[np.triu_indices(size, 1)] = upper
+            inverse += inverse.T + np.eye(size)
+            table = ItemTable(read.item_set(n_items, size), inverse, np.exp(roots), share)
+        groups = ItemGroups.nothing()
+        if grouped:
+            items = read.item_set(n_items, grouped)
+            lifts, step = read.rounded((grouped, n_groups))
+            groups = ItemGroups(items, lifts, read.rounded((n_groups,))[0], share_of_groups, step)
         read.end()
         # Not a number is in no range.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logarithms = np.array([*popularity, share, *np.log(roots)])
-        possible = (np.abs(logarithms) <= LARGEST).all() and (np.abs(upper) <= 1).all()
-        if not (possible and (bins < BINS).all()):
+        numbers = popularity, np.array([share, share_of_groups]), groups.lifts, groups.expected
+        possible = all((np.abs(some) <= LARGEST).all() for some in numbers)
+        binary = ((categories >= 0) & (categories <= 1)).all()
+        # A number of at most 1 is rounded by less.
+        if not (possible and binary and (np.abs(table.inverse) <= 2).all()):
             raise ValueError("a list model with numbers out of range")
-        if not ((items < n_items).all() and (np.diff(items) > 0).all()):
-            raise ValueError("a table of items that are not in order")
-        inverse = np.zeros((size, size))
-        inverse[np.triu_indices(size, 1)] = upper
-        inverse += inverse.T + np.eye(size)
-        table = ItemTable(items.astype(np.int32), inverse, roots, share)
-        return cls(np.array(popularity), categories, bins, table)
+        if not ((bins >= 0) & (bins < BINS)).all():
+            raise ValueError("a list model with public numbers out of range")
+        return cls(popularity, categories.astype(np.bool_), bins.astype(np.uint8), table, groups, steps)
 
 
-class Reader:
-    """Numbers one after another in bytes."""
+def least_bytes(n_items: int, catalogue: Catalogue | None) -> int:
+    """Return bytes that suffice for popularity in a few steps, and what is public of the items."""
+    public = 0
+    if catalogue is not None:
+        public = len(encode_integers(catalogue.categories.T)) + catalogue.numbers.shape[1] * n_items
+    return 64 + n_items // 4 + public
 
-    def __init__(self, data: bytes) -> None:
-        self._data, self._place = data, 0
 
-    def numbers(self, kind: np.dtype[Any], count: int) -> AnyArray:
-        """Return so many numbers; raises ValueError where there are fewer."""
-        end = self._place + count * kind.itemsize
-        if end > len(self._data):
-            raise ValueError(f"{len(self._data)} bytes of a list model, of which {end} are needed")
-        numbers = np.frombuffer(self._data[self._place : end], dtype=kind)
-        self._place = end
-        return numbers
+def check_least_bytes(most: int | None, n_items: int, catalogue: Catalogue | None, further: int = 0) -> None:
+    """Raise SettingError for a limit in which popularity and what is public may not fit.
 
-    def rest(self) -> bytes:
-        """Return what was not read yet."""
-        return self._data[self._place :]
+    ``further``: bytes that are sent besides.
+    """
+    least = least_bytes(n_items, catalogue) + further
+    if most is not None and most < least:
+        raise too_few_bytes(most, least)
 
-    def end(self) -> None:
-        """Raise ValueError where there is more."""
-        if self._place != len(self._data):
-            raise ValueError(f"{len(self._data)} bytes of a list model, of which {self._place} are read")
+
+def too_few_bytes(most: int, least: int) -> SettingError:
+    """Return what refuses a limit."""
+    accepted = f"at least {least}, for popularity and what is public of the items, or null"
+    return SettingError("max_bytes_down", str(most), accepted)

@@ -1,87 +1,102 @@
-"""Lists from sums of item sets: popularity, and one noisy table of which items occur together.
+"""Lists from sums of item sets: popularity, a noisy table of which items occur together, and groups.
 
-Devices contribute popularity first, then the pairs of the popular items, and rank by what these teach
-(`dprec.lists.gram`). Every profile has the same length, whatever its size, so that none has to be clipped:
-clipped ones would say less (the vectors of users with many items are short anyway in each number). That gives
-one who has a single item, or says so, the weight of hundreds in that item's number; where sets count as
-having some items at least, it has the weight of a few.
+Devices contribute popularity first, then the pairs of the popular items; where items are many beside the
+table's, they say last which groups of its items all others are found with (`dprec.lists.groups`). They rank
+by what these teach (`dprec.lists.gram`). Every profile has the same length, whatever its size, so that none
+has to be clipped: clipped ones would say less. That gives one who has a single item, or says so, the weight
+of hundreds in that item's number; where sets count as having some items at least, that of a few.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from dprec.accounting import Adjacency, PrivacyBudget
-from dprec.arrays import (
-    AnyInts,
-    Bools,
-    Floats,
-    Int32s,
-    Ints,
-    Pieces,
-    Uint64s,
-    find,
-    offsets,
-    places_of,
-    rows_of,
-    segments,
-)
+from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Uint64s
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.components import Options, option
 from dprec.errors import SettingError, within
 from dprec.lists.gram import (
-    DIAGONAL,
     LARGEST_TAU,
     MOST_ITEMS,
+    PER_DEPARTURE,
     GramSettings,
     denoised_table,
+    departure,
     joined_popularity,
+    joined_sums,
     popular_items,
-    popularity_estimate,
     popularity_share,
     ridge_of,
+    table_items,
+    worth_a_table,
 )
-from dprec.lists.model import LARGEST, ItemTable, ListModel
-from dprec.protocols.base import Facts, Predicted, Public
+from dprec.lists.groups import (
+    FEWEST_SEARCHED,
+    MOST_BESIDE_GROUPS,
+    MOST_GROUPS,
+    NO_GROUP,
+    SEARCHED,
+    ItemGroups,
+    grouped_at,
+    groups_at,
+    groups_of,
+)
+from dprec.lists.model import LARGEST, ItemTable, ListModel, check_least_bytes
+from dprec.lists.popular import PopularityPlan, PopularitySearch
+from dprec.protocols.base import Predicted, Public
 from dprec.protocols.components import AnyAggregation
-from dprec.protocols.sharing import COMPARED
+from dprec.protocols.item_sums import GroupSum, PairSum, pairs_of
+from dprec.protocols.searches import (
+    FEWEST,
+    LEAST_DEVIATION,
+    MAX_BYTES_UP,
+    SearchOptions,
+    bytes_of_search,
+    bytes_up,
+    decode_found,
+    decode_search,
+    encode_found,
+    encode_search,
+    popularity_about,
+    popularity_cells,
+    popularity_release,
+)
+from dprec.protocols.sharing import COMPARED, MAX_BYTES_DOWN, note_on_limit
 from dprec.protocols.sums import LEAST_SHARE, SummedDevice, SummedServer, SumsProtocol
 from dprec.ratings import Ratings, RatingScale
-from dprec.sums import CentralAggregation, Release, SecureAggregation, ShuffledAggregation
-from dprec.wire import decode_item_sets, encode_item_sets
+from dprec.sums import Layout, Release, SecureAggregation, ShuffledAggregation
+from dprec.wire import Reader, encode_items
 
-FEWEST = "Items that every set counts as having at least, which bounds what one user adds to a number."
-
-NOTHING_PUBLIC = "Nothing is public about the items, so they are ordered by popularity alone (dataset.items)."
+_BYTES_A_NUMBER = 340.0
+"""Of memory, for a table's noisy numbers, their estimates and all between; tests hold runs to it."""
 
 _UNKNOWN_SHARE = 0.1
 """Any share will do where the sizes of a population are not known: all compose to the same."""
 
-LEAST_DEVIATION = 1e-6
-"""Where there is no noise: contributions are integer multiples of less."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class PairTableOptions(Options):
-    """How devices are asked about the items that go together.
+class TableOptions(Options):
+    """Which items take part in a table, and what is spent to find them.
 
     What is left out follows from public numbers: users, items, budget and who adds up; see
-    `PairTableOptions.suited`.
+    `TableProtocol.suited_to_noise`.
     """
 
     items: int | None = option(
         "Most popular items that take part; by default a public rule.", None, ge=0, le=MOST_ITEMS
     )
     popularity_share: float | None = option(
-        "Share of the squared distance of means that a first round spends to find them; by default a public "
-        "rule: 0 where all items take part.",
+        "Share of the squared distance of means that is spent to find them; by default a public rule: 0 "
+        "where all items take part.",
         None,
         ge=0,
         le=0.999,
@@ -90,51 +105,41 @@ class PairTableOptions(Options):
         "Whether every profile has norm 1, as a budget requires, or counts 1 for each item.", True
     )
     content: bool = option("Whether public categories and numbers of the items are used.", True)
-    coherent_share: float | None = option(
-        "What an estimate of the table without a look at single cells counts for; by default a public rule.",
-        None,
-        ge=0,
-        le=1,
-    )
     fewest: int = option(FEWEST, 1, ge=1, le=MOST_ITEMS)
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """What the round of popularity and the round of the table spend; 0 and 1 make one of them.
+        """What the rounds of popularity and of the table spend; 0 and 1 make one of them.
 
         Before they are `suited`, those of a catalogue of which not all items take part.
         """
+        return (*self.popularity_shares, *([self.left] if self.items != 0 else []))
+
+    @property
+    def popularity_shares(self) -> tuple[float, ...]:
+        """What the rounds that look for popular items spend."""
+        return (1 - self.left,) if self.left < 1 else ()
+
+    @property
+    def left(self) -> float:
+        """What is left beside these."""
         if self.items == 0:
-            return (1.0,)
-        first = _UNKNOWN_SHARE if self.popularity_share is None else self.popularity_share
-        return (first, 1 - first) if first else (1.0,)
+            return 0.0
+        return 1 - (_UNKNOWN_SHARE if self.popularity_share is None else self.popularity_share)
 
     def asks_table(self, round_index: int) -> bool:
-        """Return whether a round is that of the table, the last one, or that of popularity."""
-        return self.items != 0 and round_index == len(self.shares)
+        """Return whether a round is after those of popularity."""
+        return self.items != 0 and round_index > len(self.popularity_shares)
 
-    def items_at(self, deviation: float, n_items: int, most_pairs: int | None) -> int:
-        """Return how many items a rule has take part; for arguments see `suited`."""
-        ruled = GramSettings.of(deviation, n_items, content=self.content).table_items
-        if most_pairs is not None:
-            ruled = min(ruled, (math.isqrt(8 * most_pairs + 1) - 1) // 2)
-        return min(ruled, n_items)
-
-    def suited(self, items: int, deviation: float, n_items: int, most_pairs: int | None = None) -> Self:
+    def suited(self, items: int, tau: float, n_items: int) -> Self:
         """Return the options of a table of so many items, with what follows from public numbers.
 
-        ``deviation``: tau, the noise of a number of one sum that has the whole budget, over the users;
-        ``most_pairs``: numbers that a table by rule may have where these are sampled, which is noise beside,
-        and more of it on what is popular.
+        ``tau``: the noise of a number of one sum that has the whole budget, over the users.
         """
-        coherent = self.coherent_share
-        if most_pairs is not None and coherent is None:
-            coherent = 0.5
-        items = min(items, n_items)
-        share = self.popularity_share
+        items, share = min(items, n_items), self.popularity_share
         if share is None:
-            share = 0.0 if items == n_items else popularity_share(deviation, content=self.content)
-        return replace(self, items=items, popularity_share=share, coherent_share=coherent)
+            share = 0.0 if items == n_items else popularity_share(tau, n_items, content=self.content)
+        return replace(self, items=items, popularity_share=share)
 
     def check(self, n_items: int) -> None:
         """Raise SettingError for a table of some items without a round, or hardly one, that finds them."""
@@ -152,112 +157,78 @@ class PairTableOptions(Options):
         return np.arange(size, dtype=np.int32)
 
 
-def popularity_release(device: SummedDevice, table: PairTableOptions, n_items: int) -> Release:
-    """Return a number for each item: a user adds 1 / sqrt(n) to each of n items, or 1 if not normalised."""
-    if not table.normalised:
-        return Release(device, 1, n_items, n_items, bounded=False, honestly=np.ones_like)
-    return Release(device, 1, n_items, n_items, most=1 / math.sqrt(table.fewest), fewest=table.fewest)
-
-
-def popularity_cells(profiles: Profiles, release: Release) -> tuple[Ints, AnyInts, Floats]:
-    """Return what users add to `popularity_release`."""
-    counts = np.diff(profiles.indptr)
-    each = 1 / np.sqrt(np.maximum(counts, release.fewest)) if release.bounded else np.ones(counts.size)
-    return profiles.indptr, profiles.items, np.repeat(each, counts)
-
-
 @dataclass(frozen=True, kw_only=True)
-class SetsProtocol(SumsProtocol):
-    """Base of the protocols that sum item sets: popularity in one round, a table in another."""
+class TableProtocol(SumsProtocol):
+    """Base of the protocols in which item sets become one noisy table of popular items."""
 
     predicted: ClassVar[Predicted] = "lists"
     signed: ClassVar[bool] = False
+    learns: ClassVar[str] = "item-table"
+    privacy: PrivacyBudget | None = option("What is promised for all rounds together, per user.", None)
+    adjacency: Adjacency = option(COMPARED.format("more"), "add-or-remove-one")
+    max_bytes_up: int = option(MAX_BYTES_UP, 300_000, ge=1)
+    table: TableOptions = option("Which items take part.", TableOptions())
+    max_bytes_down: int | None = option(MAX_BYTES_DOWN, None, reader="server", ge=1)
 
     def __post_init__(self) -> None:
         """Refuse profiles that are as long as they happen to be where others rely on their norm."""
         super().__post_init__()
-        if self.bounded and not self.asked.normalised:
+        if self.bounded and not self.table.normalised:
             accepted = "true with a budget, or where others than a trusted server add up"
             raise SettingError("table.normalised", "false", accepted)
 
     @property
-    @abstractmethod
-    def asked(self) -> PairTableOptions:
-        """Which items take part in a table, if there is one."""
-
-    @property
     def shares(self) -> tuple[float, ...]:
-        """What the round of popularity and that of the table spend."""
-        return self.asked.shares
+        """What the rounds of popularity and those of the table spend."""
+        return self.table.shares
 
     def check_settings(self, train: Public | Ratings) -> None:
         """Refuse a table whose items nobody finds."""
         with within("table"):
-            self.asked.check(train.n_items)
-
-    def begin(self, public: Public, catalogue: Catalogue | None = None) -> SummedDevice:
-        """Return the first items: none is known to be popular."""
-        return SetDevice(self.asked, public.n_items, self.asked.first_items(public.n_items), None)
-
-    def device(self, received: bytes, n_items: int, scale: RatingScale) -> SummedDevice:
-        """Read a table's items, or all that was learned."""
-        kind, rest, first = received[:1], received[1:], self.asked.first_items(n_items)
-        if kind == _NOTHING and not rest:
-            return SetDevice(self.asked, n_items, first, None)
-        if kind == _LEARNED:
-            return SetDevice(self.asked, n_items, first[:0], ListModel.decode(rest, n_items))
-        if kind != _ITEMS:
-            raise ValueError(f"{len(received)} bytes that are neither items nor a list model")
-        valid, _, items, ends = decode_item_sets(Pieces.of([rest]), n_items)
-        if not valid.all() or ends[0] != len(rest) or items.size != first.size:
-            raise ValueError(f"{len(rest)} bytes that are no set of {self.asked.items} items")
-        return SetDevice(self.asked, n_items, items, None)
-
-    def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> SummedServer:
-        """Return the server before the first round."""
-        return SetServer(self.asked, public.n_items, catalogue if self.asked.content else None)
-
-
-_NOTHING, _ITEMS, _LEARNED = b"\0", b"\1", b"\2"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableProtocol(SetsProtocol):
-    """Base of the protocols in which item sets become one noisy table of popular items."""
-
-    learns: ClassVar[str] = "item-table"
-    privacy: PrivacyBudget | None = option("What is promised for both rounds together, per user.", None)
-    adjacency: Adjacency = option(COMPARED.format("more"), "add-or-remove-one")
-    table: PairTableOptions = option("Which items take part.", PairTableOptions())
-
-    @property
-    def asked(self) -> PairTableOptions:
-        """The table's options."""
-        return self.table
+            self.table.check(train.n_items)
 
     def suited_to_noise(self, public: Public) -> Self:
         """Return the protocol with the items that take part, by a public rule of the sizes and the budget.
 
-        Without content where there is none: rules of the noise differ with it.
+        Without content where there is none: rules of the noise differ with it. The largest table is taken
+        that is not too large for its own noise, nor for the bytes of a user.
         """
-        table = replace(self.table, content=self.table.content and public.content)
+        given = replace(self.table, content=self.table.content and public.content)
         noise_of, n_items = self.noise_of_tables(public), public.n_items
         affordable = self.aggregation.affordable(self.whole_multiplier)
-        size = table.items
+
+        def needed_by(size: int) -> int:
+            own: dict[str, Any] = {"table": self.table_of(given, size, noise_of(size), public)}
+            return replace(self, **own).most_bytes_up(public)
+
+        def suits(size: int) -> bool:
+            ruled = table_items(noise_of(size), n_items, content=given.content, most_numbers=affordable)
+            return size <= ruled and needed_by(size) <= self.max_bytes_up
+
+        size = given.items
         if size is None:
+            # Noise grows with a table, or falls where numbers are sampled, and then no table is larger than
+            # what suits the largest.
+            most, size = min(n_items, MOST_ITEMS), 0
+            if affordable is not None:
+                ruled = table_items(noise_of(most), n_items, content=given.content, most_numbers=affordable)
+                size = most = ruled if suits(ruled) else 0
+            size = most - bisect_left(range(most, size, -1), True, key=suits)
+        needed = needed_by(size)
+        if needed > self.max_bytes_up:
+            asked = f"a table of {size:,} items" if size else "popularity alone"
+            accepted = f"at least {needed:,}, for {asked}"
+            raise SettingError("max_bytes_up", f"{self.max_bytes_up:,}", accepted)
+        return replace(self, table=self.table_of(given, size, noise_of(size), public))
 
-            def suits(size: int) -> int:
-                return table.items_at(noise_of(size), n_items, affordable)
+    def table_of(self, given: TableOptions, size: int, tau: float, public: Public) -> TableOptions:
+        """Return the options of a table of so many items; see `TableOptions.suited`."""
+        return given.suited(size, tau, public.n_items)
 
-            # The largest table that is not too large for its own noise: that grows with it, or falls where
-            # numbers are sampled, and then no table is larger than what suits the largest.
-            most = min(n_items, MOST_ITEMS)
-            least = min(suits(most), most)
-            size = least if suits(least) >= least else 0
-            while size < most:
-                middle = -(-(size + most) // 2)
-                size, most = (middle, most) if suits(middle) >= middle else (size, middle - 1)
-        return replace(self, table=table.suited(size, noise_of(size), n_items, affordable))
+    def most_bytes_up(self, public: Public) -> int:
+        """Return the bytes that a device sends in all rounds."""
+        layouts = list(zip(self.largest(public), self.multipliers, strict=True))
+        return bytes_up(self.adding_up, layouts)
 
     @abstractmethod
     def table_rows(self, items: int) -> int:
@@ -268,7 +239,7 @@ class TableProtocol(SetsProtocol):
 
         The aggregation knows the users, who all take part.
         """
-        layout, multiplier = self.largest(public)[-1], self.whole_multiplier
+        layout, multiplier = self.begin(public).release(self.rounds), self.whole_multiplier
         assert isinstance(layout, Release)
         users, deviation = public.n_users, self.aggregation.deviation
 
@@ -279,17 +250,132 @@ class TableProtocol(SetsProtocol):
 
         return noise_of
 
+    def model_bytes(self, public: Public) -> float:
+        """Return what it takes to count and denoise the numbers of the larger release."""
+        return _BYTES_A_NUMBER * max(layout.n_rows for layout in self.suited(public).largest(public))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairTableOptions(TableOptions):
+    """How devices are asked about the items that go together."""
+
+    coherent_share: float | None = option(
+        "What an estimate of the table without a look at single cells counts for; by default a public rule.",
+        None,
+        ge=0,
+        le=1,
+    )
+    search: SearchOptions = option("How popular items are found.", SearchOptions())
+    groups: int | None = option(
+        "Groups of the table's items with which a last round finds others; 0 for no such round; by default a "
+        "public rule.",
+        None,
+        ge=0,
+        le=MOST_GROUPS,
+    )
+    grouped_items: int | None = option(
+        "Most popular items that are found with groups; by default a public rule.", None, ge=1
+    )
+    groups_share: float = option(
+        "Share of the squared distance of means that the round of groups spends.", 0.2, gt=0, lt=0.999
+    )
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """What the rounds of popularity, of pairs and of groups spend."""
+        if not (self.items and self.groups):
+            return super().shares
+        return (*self.popularity_shares, self.left - self.groups_share, self.groups_share)
+
+    @property
+    def popularity_shares(self) -> tuple[float, ...]:
+        """What the rounds of the search spend."""
+        return tuple(share * part for share in super().popularity_shares for part in self.search.shares)
+
+    def kind_of(self, round_index: int) -> int:
+        """Return 0 of a round of popularity, 1 of that of pairs, 2 of that of groups."""
+        after = round_index - len(self.popularity_shares)
+        return min(max(after, 0), 2) if self.items != 0 else 0
+
+    def grouped(self, size: int, tau: float, n_items: int) -> Self:
+        """Return the options with groups where a rule has some; see `suited`."""
+        groups = groups_at(size, tau, n_items) if self.groups is None else min(self.groups, size)
+        if not groups:
+            return replace(self, groups=0)
+        items = grouped_at(size, groups, n_items) if self.grouped_items is None else self.grouped_items
+        return replace(self, groups=groups, grouped_items=min(max(items, size), n_items))
+
+    def check(self, n_items: int) -> None:
+        """Raise SettingError for rounds that nothing is left for; see `TableOptions.check`."""
+        super().check(n_items)
+        if self.items and self.groups and self.left - self.groups_share < LEAST_SHARE:
+            found = f"{self.groups_share:g}, of {self.left:g} that popularity leaves"
+            raise SettingError("groups_share", found, "less than that")
+
 
 @dataclass(frozen=True, kw_only=True)
 class GramProtocol(TableProtocol):
     """Devices contribute their item sets to one noisy table of popular items, and rank by it."""
 
     kind: Literal["gram"] = "gram"
+    table: PairTableOptions = option("Which items take part.", PairTableOptions())
     aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation())
+
+    def suited_to_noise(self, public: Public) -> Self:
+        """Return the protocol with what follows from public numbers; see `TableProtocol.suited_to_noise`."""
+        with within("table"), within("search"):
+            self.table.search.check(public.n_items)
+        return super().suited_to_noise(public)
 
     def table_rows(self, items: int) -> int:
         """Return the pairs, itself and itself included."""
-        return items * (items + 1) // 2
+        return pairs_of(items)
+
+    def table_of(self, given: TableOptions, size: int, tau: float, public: Public) -> PairTableOptions:
+        """Return the options of a table, with the groups and the search that suit it."""
+        table = super().table_of(given, size, tau, public)
+        assert isinstance(table, PairTableOptions)
+        if self.aggregation.affordable(self.whole_multiplier) is not None:
+            table = replace(
+                table,
+                coherent_share=0.5 if table.coherent_share is None else table.coherent_share,
+                groups=table.groups or 0,
+            )
+        table = table.grouped(size, tau, public.n_items)
+
+        def searching(plan: PopularityPlan) -> bool:
+            if size:
+                return plan.rows <= max(SEARCHED * size, FEWEST_SEARCHED)
+            alone = replace(SetDevice.begun(table, public.n_items), search=PopularitySearch.begun(plan))
+            sent = bytes_of_search(alone, plan, self.adding_up, self.whole_multiplier)
+            return sent <= self.max_bytes_up
+
+        return replace(table, search=table.search.suited(public.n_items, searching))
+
+    def begin(self, public: Public, catalogue: Catalogue | None = None) -> SummedDevice:
+        """Return the first items: none is known to be popular."""
+        return SetDevice.begun(self.table, public.n_items)
+
+    def largest(self, public: Public) -> tuple[Layout, ...]:
+        """Return the largest layout of each round, of which those after the search may go on with it."""
+        again = replace(SetDevice.begun(self.table, public.n_items), again=True)
+        searched = len(self.table.popularity_shares)
+        return tuple(
+            max(layout, again.release(number), key=lambda each: each.n_rows)
+            if number > searched > 0
+            else layout
+            for number, layout in enumerate(super().largest(public), start=1)
+        )
+
+    def device(self, received: bytes, n_items: int, scale: RatingScale) -> SummedDevice:
+        """Read how far a search has come, a table's items and their groups, or all that was learned."""
+        return SetDevice.decode(received, self.table, n_items)
+
+    def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> SummedServer:
+        """Return the server before the first round."""
+        known = catalogue if self.table.content else None
+        check_least_bytes(self.max_bytes_down, public.n_items, known)
+        return SetServer(SetDevice.begun(self.table, public.n_items), known, seed, self.max_bytes_down)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,33 +386,7 @@ class PairsInBlanketProtocol(GramProtocol):
     aggregation: AnyAggregation = option("Who counts the messages.", ShuffledAggregation())
 
 
-@dataclass(frozen=True, kw_only=True)
-class PopularityProtocol(SetsProtocol):
-    """Devices contribute their item sets to the popularity of items, and rank by it."""
-
-    kind: Literal["popularity"] = "popularity"
-    privacy: PrivacyBudget | None = option("What is promised, per user; left out, nothing.", None)
-    adjacency: Adjacency = option(COMPARED.format("more"), "add-or-remove-one")
-    content: bool = option(
-        "Whether a device weighs what is popular by public data that its user's items share.", False
-    )
-    fewest: int = option(FEWEST, 1, ge=1, le=MOST_ITEMS)
-    aggregation: AnyAggregation = option("Who adds up and adds the noise.", CentralAggregation())
-
-    @property
-    def facts(self) -> Facts:
-        """Popularity, which is a baseline in the clear."""
-        learned = "popularity-by-content" if self.content else "popularity"
-        return self.facts_of(learns=learned, baseline=None if self.privacy else "popularity")
-
-    @property
-    def asked(self) -> PairTableOptions:
-        """No table."""
-        return PairTableOptions(items=0, normalised=self.bounded, content=self.content, fewest=self.fewest)
-
-    def notes_on(self, train: Ratings, catalogue: Catalogue | None) -> tuple[str, ...]:
-        """Say where content counts for nothing."""
-        return () if not self.content or catalogue is not None else (NOTHING_PUBLIC,)
+_SEARCHING, _PAIRS, _LEARNED, _GROUPS, _AGAIN = b"\0", b"\1", b"\2", b"\3", b"\4"
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,70 +395,101 @@ class SetDevice(SummedDevice):
 
     table: PairTableOptions
     n_items: int
-    items: Int32s
-    """Those of the table, ascending, as far as they are known; shape (table's items,)."""
-    model: ListModel | None
+    search: PopularitySearch
+    pairs: PairSum
+    """Of the items of the table, as far as they are known."""
+    groups: GroupSum | None = None
+    """None before they are known."""
+    again: bool = False
+    """Whether all rounds that are left ask for popularity, as no table is worth having."""
+    model: ListModel | None = None
     """None before the end."""
 
+    @classmethod
+    def begun(cls, table: PairTableOptions, n_items: int) -> Self:
+        """Return what devices hold at first: the first items, as none is known to be popular."""
+        search = PopularitySearch.begun(table.search.plan(n_items))
+        return cls(table, n_items, search, PairSum(table.first_items(n_items), table.fewest))
+
     def encode(self) -> bytes:
-        """Return which items are in the table, once these are known, or what devices rank by."""
+        """Return how far the search has come, the table's items, their groups, or what devices rank by."""
         if self.model is not None:
-            return _LEARNED + self.model.encode()
-        if np.array_equal(self.items, self.table.first_items(self.n_items)):
-            return _NOTHING
-        return _ITEMS + encode_item_sets(np.array([0, self.items.size]), self.items, self.n_items).data
+            return _LEARNED + encode_found(self.search, self.model)
+        if self.again:
+            return _AGAIN + encode_search(self.search)
+        if self.groups is not None:
+            return _GROUPS + self.groups.encode(self.n_items)
+        if np.array_equal(self.pairs.items, self.table.first_items(self.n_items)):
+            return _SEARCHING + encode_search(self.search)
+        return _PAIRS + encode_items(self.pairs.items, self.n_items)
+
+    @classmethod
+    def decode(cls, received: bytes, table: PairTableOptions, n_items: int) -> Self:
+        """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
+        kind, rest, begun = received[:1], received[1:], cls.begun(table, n_items)
+        if kind in (_SEARCHING, _AGAIN):
+            return replace(begun, search=decode_search(rest, begun.search.plan), again=kind == _AGAIN)
+        if kind == _PAIRS:
+            read = Reader(rest)
+            items = read.item_set(n_items, begun.pairs.items.size)
+            read.end()
+            return replace(begun, pairs=PairSum(items, table.fewest))
+        if kind == _GROUPS and table.groups:
+            sizes = begun.group_sizes
+            return replace(begun, groups=GroupSum.decode(rest, sizes, n_items, table.fewest))
+        if kind == _LEARNED:
+            search, model = decode_found(rest, begun.search.plan)
+            return replace(begun, search=search, model=model)
+        raise ValueError(f"{len(received)} bytes that are neither a search, items, nor a list model")
+
+    @property
+    def group_sizes(self) -> tuple[int, int, int]:
+        """Items that are found with groups, those of the table among them, and groups."""
+        size = self.pairs.items.size
+        return min(max(self.table.grouped_items or size, size), self.n_items), size, self.table.groups or 0
+
+    def asked(self, round_index: int) -> PairSum | GroupSum | None:
+        """Return the sum of a round; None of one that looks for popular items."""
+        kind = 0 if self.again else self.table.kind_of(round_index)
+        return (None, self.pairs, self.known_groups)[kind]
+
+    @property
+    def known_groups(self) -> GroupSum:
+        """The groups; before they are known, of the first items, all of them in one."""
+        if self.groups is not None:
+            return self.groups
+        size, in_table, count = self.group_sizes
+        groups = np.full(size, NO_GROUP, dtype=np.uint8)
+        groups[:in_table] = 0
+        return GroupSum(np.arange(size, dtype=np.int32), groups, count, self.table.fewest)
 
     def release(self, round_index: int) -> Release:
-        """Return popularity, or a number for each pair: the upper triangle of a matrix, by row."""
-        if not self.table.asks_table(round_index):
-            return popularity_release(self, self.table, self.n_items)
-        size, fewest = self.items.size, self.table.fewest
-        most = 1.0 if fewest == 1 else float(_pair_weights(np.array([fewest]))[0])
-        rows = size * (size + 1) // 2
-        return Release(self, round_index, rows, size, most=most, fewest=fewest, honestly=self._honest)
-
-    def _honest(self, counts: Ints) -> Floats:
-        return _pair_weights(np.maximum(counts, self.table.fewest)) * np.where(counts > 1, 1.0, DIAGONAL)
+        """Return popularity, a number for each pair, or for each item and group."""
+        asked = self.asked(round_index)
+        if asked is not None:
+            return asked.release(self, round_index)
+        fewest, normalised = self.table.fewest, self.table.normalised
+        return popularity_release(self, self.search, round_index, fewest=fewest, normalised=normalised)
 
     def taking_part(self, profiles: Profiles, release: Release) -> Profiles:
-        """Return the sets as places in the table, where pairs are asked for."""
-        if not self.table.asks_table(release.round_index):
-            return profiles
-        places, present = find(self.items, profiles.items)
-        counts = np.bincount(profiles.users[present], minlength=profiles.n_users)
-        chosen = places[present].astype(np.int32)
-        return Profiles(offsets(counts), chosen, profiles.values[present], self.items.size)
+        """Return the sets, where a table or groups are asked for as places among their items."""
+        asked = self.asked(release.round_index)
+        return profiles if asked is None else asked.taking_part(profiles)
 
     def cells(self, profiles: Profiles, release: Release, words: Uint64s) -> tuple[Ints, AnyInts, Floats]:
-        """Return popularity, or w at each pair and a quarter of w at each item with itself.
-
-        Of n items that take part, w is 1 / sqrt(n / 16 + n (n - 1) / 2).
-        """
-        if not self.table.asks_table(release.round_index):
-            return popularity_cells(profiles, release)
-        items, counts = profiles.items, np.diff(profiles.indptr)
-        own = places_of(counts)
-        # Each item with itself and all after it.
-        partners = counts[rows_of(counts)] - own
-        first = np.repeat(items.astype(np.int64), partners)
-        second = items[segments(np.arange(items.size), partners)].astype(np.int64)
-        pairs = self.work(counts, release)
-        before = first * release.n_items - first * (first - 1) // 2
-        weights = np.repeat(_pair_weights(np.maximum(counts, release.fewest)), pairs)
-        return offsets(pairs), before + second - first, np.where(first == second, DIAGONAL, 1.0) * weights
+        """Return what users add to the sum of a round."""
+        asked = self.asked(release.round_index)
+        return popularity_cells(profiles, release, self.search) if asked is None else asked.cells(profiles)
 
     def work(self, counts: Ints, release: Release) -> Ints:
-        """Return the items, or the pairs."""
-        return counts * (counts + 1) // 2 if self.table.asks_table(release.round_index) else counts
+        """Return how many numbers users with so many items add."""
+        asked = self.asked(release.round_index)
+        return counts if asked is None else asked.work(counts)
 
     def about(self, items: AnyInts, layout: Release) -> Bools:
-        """Return the items, or the pairs that one of them is in."""
-        if not self.table.asks_table(layout.round_index):
-            return np.isin(np.arange(self.n_items), items)
-        places, present = find(self.items, items)
-        first, second = np.triu_indices(self.items.size)
-        asked = np.isin(np.arange(self.items.size), places[present])
-        return asked[first] | asked[second]
+        """Return the numbers that say something about some items."""
+        asked = self.asked(layout.round_index)
+        return popularity_about(items, layout, self.search) if asked is None else asked.about(items)
 
     def predictions(self, profiles: Profiles) -> Floats:
         """Return the scores of all items."""
@@ -407,54 +498,103 @@ class SetDevice(SummedDevice):
         return self.model.scores(profiles.to_sets())
 
 
-def _pair_weights(counts: Ints) -> Floats:
-    """Return what sets of so many items add to each of their pairs."""
-    weights: Floats = 1 / np.sqrt(DIAGONAL**2 * counts + counts * (counts - 1) / 2)
-    return weights
-
-
 @dataclass(eq=False)
 class SetServer(SummedServer):
-    """Learns popularity, then how items go together."""
+    """Learns popularity, then how items go together, then which groups others are found with."""
 
-    options: PairTableOptions
-    n_items: int
+    device: SetDevice
     catalogue: Catalogue | None
+    seed: int
+    """Of the starts of groups."""
+    most_bytes: int | None = None
+    """Of what devices are sent at the end."""
+    sums: dict[int, tuple[Floats, float]] = field(default_factory=dict)
+    """Of each stage of the search that has succeeded: its numbers, and the deviation of their noise."""
 
     def __post_init__(self) -> None:
-        self.items = self.options.first_items(self.n_items)
-        self.popularity, self.noise = np.ones(self.n_items), math.inf
-        self.table = ItemTable.nothing()
+        self.popularity, self.noise = np.ones(self.device.n_items), math.inf
+        self.table, self.groups = ItemTable.nothing(), ItemGroups.nothing()
+
+    @property
+    def options(self) -> PairTableOptions:
+        """Which items take part."""
+        return self.device.table
 
     @property
     def held(self) -> SetDevice:
-        """The items of the table."""
-        return SetDevice(self.options, self.n_items, self.items, None)
+        """What is known of the items of the table."""
+        return self.device
 
     @property
     def learned(self) -> SetDevice:
         """What devices rank by."""
-        return replace(self.held, model=ListModel.of(self.popularity, self.catalogue, self.table))
+        return replace(self.device, model=self._model.within(self.most_bytes))
+
+    @property
+    def _model(self) -> ListModel:
+        return ListModel.of(self.popularity, self.catalogue, self.table, groups=self.groups)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Say what the limit costs."""
+        model = self._model
+        return note_on_limit(self.most_bytes, model.encode(), model.within(self.most_bytes).encode())
 
     def learn(
         self, layout: Release, round_index: int, released: Floats, deviation: float, users: int
     ) -> None:
-        """Estimate popularity, or how items go together."""
+        """Estimate popularity, how items go together, or with which groups others are found."""
         sums, noise = released[:, 0], max(deviation, LEAST_DEVIATION)
-        if not self.options.asks_table(round_index):
-            self.popularity, self.noise = popularity_estimate(sums, noise), noise
-            self.items = popular_items(self.popularity, self.items.size).astype(np.int32)
-            return
-        everything, known = len(self.options.shares) == 1, None
-        tau = min(deviation * math.sqrt(self.options.shares[-1]) / users, LARGEST_TAU)
-        settings = GramSettings.of(tau, self.n_items, content=self.catalogue is not None)
+        learn = (self._learn_popularity, self._learn_pairs, self._learn_groups)
+        learn[0 if self.device.again else self.options.kind_of(round_index)](round_index, sums, noise, users)
+
+    def _learn_popularity(self, round_index: int, sums: Floats, noise: float, users: int) -> None:
+        stage = self.device.search.plan.stage_of(round_index)
+        if stage in self.sums:
+            sums, noise = joined_sums(*self.sums[stage], sums, noise)
+        self.sums[stage] = sums, noise
+        search, pairs, again = self.device.search.narrowed(stage, sums), self.device.pairs, self.device.again
+        self.popularity, self.noise = search.popularity(self.sums), noise
+        if round_index == len(self.options.popularity_shares) and self.options.items:
+            items = popular_items(self.popularity, pairs.items.size).astype(np.int32)
+            pairs = replace(pairs, items=items)
+            again = not worth_a_table(self.popularity, items, self._tau(round_index, noise, users))
+        self.device = replace(self.device, search=search, pairs=pairs, again=again)
+
+    def _tau(self, round_index: int, noise: float, users: int) -> float:
+        """Return what the noise of a round would be with the whole budget, over the users."""
+        return min(noise * math.sqrt(self.options.shares[round_index - 1]) / users, LARGEST_TAU)
+
+    def _learn_pairs(self, round_index: int, sums: Floats, noise: float, users: int) -> None:
+        asked, everything, known = self.device.pairs, not self.options.popularity_shares, None
+        tau = self._tau(round_index, noise, users)
+        settings = GramSettings.of(tau, self.device.n_items, content=self.catalogue is not None)
         if not everything:
-            known = joined_popularity(self.popularity[self.items], self.noise, sums, noise)
-            self.popularity[self.items] = known
+            known = joined_popularity(self.popularity[asked.items], self.noise, sums, noise)
+            self.popularity[asked.items] = known
         coherent = self.options.coherent_share
         coherent = settings.coherent_share if coherent is None else coherent
         table = denoised_table(sums, noise, known, coherent)
         if everything:
             self.popularity = table.popularity
-        share = min(settings.share_of_weights, LARGEST)
-        self.table = ItemTable.of(self.items, table, ridge_of(sums, noise, users), share)
+        share = min(settings.share_of_weights, PER_DEPARTURE * departure(table), LARGEST)
+        if self.options.groups:
+            share = min(share, MOST_BESIDE_GROUPS)
+            self.device = replace(self.device, groups=self._groups_by(table.pairs))
+        self.table = ItemTable.of(asked.items, table, ridge_of(sums, noise, users), share)
+
+    def _learn_groups(self, round_index: int, sums: Floats, noise: float, users: int) -> None:
+        asked = self.device.known_groups
+        noisy = sums.reshape(asked.items.size, asked.count)
+        popularity, share = self.popularity[asked.items], self.table.share
+        self.groups = ItemGroups.of(asked.items, noisy, noise, popularity, share)
+
+    def _groups_by(self, pairs: Floats) -> GroupSum:
+        """Return the groups of the table's items, among all the popular ones."""
+        asked, (size, _, count) = self.device.pairs, self.device.group_sizes
+        others = np.setdiff1d(np.arange(self.device.n_items), asked.items)
+        more = others[popular_items(self.popularity[others], size - asked.items.size)]
+        items = np.sort(np.concatenate([asked.items, more])).astype(np.int32)
+        groups = np.full(size, NO_GROUP, dtype=np.uint8)
+        groups[np.isin(items, asked.items)] = groups_of(pairs, count, self.seed)
+        return GroupSum(items, groups, count, self.options.fewest)

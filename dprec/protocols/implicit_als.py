@@ -43,6 +43,7 @@ from dprec.protocols.sums import SummedDevice, SummedServer
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
 from dprec.sums import UNIT, CentralAggregation, Vectors
+from dprec.wire import Reader
 
 _COUNTED = 1 << TARGET_BITS
 """The target of every pair: 1."""
@@ -180,14 +181,11 @@ class ImplicitModel:
         """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
         if not data:
             return cls(np.zeros(n_items, dtype=np.int64), np.zeros((0, rank)))
-        first = n_items * _WEIGHT.itemsize
-        if len(data) < first:
-            raise ValueError(f"{len(data)} bytes for {n_items} items")
-        weights = np.frombuffer(data[:first], dtype=_WEIGHT).astype(np.int64)
+        read = Reader(data)
+        weights = read.numbers(_WEIGHT, n_items).astype(np.int64)
         popular = int((weights > 0).sum())
-        if len(data) != first + popular * rank * _NUMBER.itemsize:
-            raise ValueError(f"{len(data)} bytes for {n_items} items, {popular} of them with {rank} factors")
-        factors = np.frombuffer(data[first:], dtype=_NUMBER).astype(np.float64).reshape(popular, rank)
+        factors = read.numbers(_NUMBER, popular * rank).astype(np.float64).reshape(popular, rank)
+        read.end()
         if (weights > UNIT_WEIGHT).any() or not np.isfinite(factors).all():
             raise ValueError("weights of items out of range, or factors that are not finite")
         return cls(weights, factors)

@@ -36,7 +36,7 @@ from dprec.protocols.sums import SummedDevice, SummedServer, SumsProtocol
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
 from dprec.sums import CentralAggregation
-from dprec.wire import decode_cautions, encode_cautions
+from dprec.wire import Reader, decode_cautions, encode_cautions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,18 +246,12 @@ class ItemModel:
     @classmethod
     def decode(cls, data: bytes, n_items: int, rank: int) -> Self:
         """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
-        first = (_HEADER + n_items) * _NUMBER.itemsize
-        second = first + n_items * _WEIGHT.itemsize
-        if len(data) < second:
-            raise ValueError(f"{len(data)} bytes for {n_items} items")
-        weights = np.frombuffer(data[first:second], dtype=_WEIGHT).astype(np.int64)
+        read = Reader(data)
+        numbers = read.numbers(_NUMBER, _HEADER + n_items).astype(np.float64)
+        weights = read.numbers(_WEIGHT, n_items).astype(np.int64)
         popular = int((weights > 0).sum())
-        third = second + popular * rank * _NUMBER.itemsize
-        cautions = decode_cautions(data[third:], n_items) if len(data) > third else None
-        if len(data) < third or (len(data) > third and cautions is None):
-            raise ValueError(f"{len(data)} bytes for {n_items} items, {popular} of them with {rank} factors")
-        numbers = np.frombuffer(data[:first], dtype=_NUMBER).astype(np.float64)
-        factors = np.frombuffer(data[second:third], dtype=_NUMBER).astype(np.float64).reshape(popular, rank)
+        factors = read.numbers(_NUMBER, popular * rank).astype(np.float64).reshape(popular, rank)
+        cautions = decode_cautions(read.rest(), n_items)
         if not (np.isfinite(numbers).all() and np.isfinite(factors).all()):
             raise ValueError("item factors with numbers that are not finite")
         if numbers[1] < 0 or (weights > UNIT_WEIGHT).any():

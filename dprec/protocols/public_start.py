@@ -10,7 +10,7 @@ public of them, of items that are in few sets too.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -21,7 +21,14 @@ from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.components import option
 from dprec.lists.gram import LARGEST_TAU, popular_items, popularity_estimate, standardised
-from dprec.lists.model import LARGEST, ItemTable, ListModel, Reader
+from dprec.lists.model import (
+    LARGEST,
+    ItemTable,
+    ListModel,
+    check_least_bytes,
+    too_few_bytes,
+)
+from dprec.lists.popular import PopularitySearch
 from dprec.lists.products import (
     COLUMNS,
     popularity_of_products,
@@ -31,23 +38,33 @@ from dprec.lists.products import (
 )
 from dprec.protocols.base import Public
 from dprec.protocols.components import AnyAggregation
-from dprec.protocols.gram import (
+from dprec.protocols.gram import TableOptions, TableProtocol
+from dprec.protocols.searches import (
     LEAST_DEVIATION,
     NOTHING_PUBLIC,
-    PairTableOptions,
-    TableProtocol,
+    popularity_about,
     popularity_cells,
     popularity_release,
 )
+from dprec.protocols.sharing import note_on_limit
 from dprec.protocols.sums import SummedDevice, SummedServer
 from dprec.ratings import Ratings, RatingScale
 from dprec.sums import Release, SecureAggregation
+from dprec.wire import MOST_TIMES, Reader, encode_items, encode_numbers, fitted, step_of
 
 _BELOW_ONE = 1 - 2.0**-40
 """So that rounding makes no contribution longer than 1."""
 
 _TASTES = b"\3"
-_COUNT, _NUMBER, _SMALL = np.dtype("<u4"), np.dtype("<f4"), np.dtype("<f2")
+_COUNT, _NUMBER = np.dtype("<u4"), np.dtype("<f4")
+
+TASTES_STEP = 0.1
+"""Step of weights, in root mean squares; benchmarks/choosing/sent_tables.py judges it."""
+
+
+def _bytes_of_items(n_items: int) -> int:
+    """Return bytes that suffice for which items a table has, and weights of 0."""
+    return 64 + n_items // 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,30 +92,30 @@ class PublicStartProtocol(TableProtocol):
         if received[:1] != _TASTES:
             raise ValueError(f"{len(received)} bytes that are no model of tastes")
         read = Reader(received[1:])
-        size, columns = read.numbers(_COUNT, 2).tolist()
-        if size != self.table.first_items(n_items).size or columns not in (0, COLUMNS):
-            raise ValueError(f"a table of {size} items and {columns} features, not of {self.table.items}")
-        items = read.numbers(_COUNT, size).astype(np.int64)
+        size, columns = self.table.first_items(n_items).size, int(read.numbers(_COUNT, 1)[0])
+        if columns not in (0, COLUMNS):
+            raise ValueError(f"a table of {columns} features")
         share = float(read.numbers(_NUMBER, 1)[0])
-        weights = read.numbers(_SMALL, size * columns).astype(np.float64).reshape(size, columns)
-        if not ((items < n_items).all() and (np.diff(items) > 0).all()):
-            raise ValueError("a table of items that are not in order")
-        # Not a number is in no range.
-        if not ((np.abs(weights) <= 1).all() and math.fabs(share) <= LARGEST):
+        items = read.item_set(n_items, size)
+        weights, step = read.rounded((size, columns))
+        # Not a number is in no range; a number of at most 1 is rounded by less.
+        if not ((np.abs(weights) <= 2).all() and math.fabs(share) <= LARGEST):
             raise ValueError("a model of tastes with numbers out of range")
         public = ListModel.decode(read.rest(), n_items)
-        return TasteDevice(self.table, public, items.astype(np.int32), weights, share)
+        return TasteDevice(self.table, public, items, weights, share, step)
 
     def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> SummedServer:
         """Return the server before the first round."""
-        return TasteServer(self.table, public.n_items, catalogue if self.table.content else None)
+        known = catalogue if self.table.content else None
+        check_least_bytes(self.max_bytes_down, public.n_items, known, _bytes_of_items(public.n_items))
+        return TasteServer(self.table, public.n_items, known, self.max_bytes_down)
 
 
 @dataclass(frozen=True, eq=False)
 class TasteDevice(SummedDevice):
     """What devices rank by: what they know without the table, and how scores follow features."""
 
-    table: PairTableOptions
+    table: TableOptions
     public: ListModel
     """Popularity, and what is public of the items."""
     items: Int32s
@@ -107,24 +124,48 @@ class TasteDevice(SummedDevice):
     """Shape (table's items, COLUMNS), from -1 to 1; without columns before they are known."""
     share: float
     """What a standard deviation of the scores by features counts for."""
+    step: float | None = None
+    """Of the weights, as devices are sent them; by default the shortest that matters."""
 
     @cached_property
     def features(self) -> Floats:
         """Shape (items, COLUMNS)."""
         return public_features(self.public.categories, self.public.bins)
 
+    @property
+    def _search(self) -> PopularitySearch:
+        return PopularitySearch.of_all(self.public.popularity.size)
+
     def encode(self) -> bytes:
-        """Return the bytes that devices are sent, the weights in half precision."""
-        sizes = np.array(self.weights.shape, dtype=_COUNT)
-        numbers = (np.array([self.share], dtype=_NUMBER), self.weights.astype(_SMALL))
-        parts = (sizes, self.items.astype(_COUNT), *numbers)
-        return _TASTES + b"".join(part.tobytes() for part in parts) + self.public.encode()
+        """Return the bytes that devices are sent, the weights rounded to steps."""
+        step, n_items = self.step or step_of(self.weights, TASTES_STEP), self.public.popularity.size
+        parts = (
+            np.array([self.weights.shape[1]], dtype=_COUNT).tobytes(),
+            np.array([self.share], dtype=_NUMBER).tobytes(),
+            encode_items(self.items, n_items),
+            encode_numbers(self.weights, step),
+        )
+        return _TASTES + b"".join(parts) + self.public.encode()
+
+    def within(self, most: int | None) -> TasteDevice:
+        """Return the model in steps in which it has at most so many bytes."""
+        if most is None or len(self.encode()) <= most:
+            return self
+        step = self.step or step_of(self.weights, TASTES_STEP)
+
+        def tried(times: float) -> TasteDevice:
+            return replace(self, step=times * step, public=self.public.with_steps(times))
+
+        found = fitted(tried, lambda model: len(model.encode()), most, MOST_TIMES)
+        if found is None:
+            raise too_few_bytes(most, len(tried(MOST_TIMES).encode()))
+        return found
 
     def release(self, round_index: int) -> Release:
         """Return popularity, or a number for each item of the table and each feature."""
         n_items, fewest = self.public.popularity.size, self.table.fewest
         if not self.table.asks_table(round_index):
-            return popularity_release(self, self.table, n_items)
+            return popularity_release(self, self._search, fewest=fewest, normalised=self.table.normalised)
         rows, most = self.items.size * COLUMNS, 1 / math.sqrt(fewest)
 
         def honest(counts: Ints) -> Floats:
@@ -135,7 +176,7 @@ class TasteDevice(SummedDevice):
     def cells(self, profiles: Profiles, release: Release, words: Uint64s) -> tuple[Ints, AnyInts, Floats]:
         """Return popularity, or for each item of a set the features of all its others, of norm 1 together."""
         if not self.table.asks_table(release.round_index):
-            return popularity_cells(profiles, release)
+            return popularity_cells(profiles, release, self._search)
         n_users, features = profiles.n_users, self.features
         places, present = find(self.items, profiles.items)
         owners, places, own = profiles.users[present], places[present], features[profiles.items[present]]
@@ -156,13 +197,13 @@ class TasteDevice(SummedDevice):
     def about(self, items: AnyInts, layout: Release) -> Bools:
         """Return the items, or the features of those that take part."""
         if not self.table.asks_table(layout.round_index):
-            return np.isin(np.arange(layout.n_items), items)
+            return popularity_about(items, layout, self._search)
         return np.repeat(np.isin(self.items, items), COLUMNS)
 
     def predictions(self, profiles: Profiles) -> Floats:
         """Return the scores of all items."""
         sets = profiles.to_sets()
-        result = self.public.scores(sets)
+        result = np.array(self.public.scores(sets))
         if self.weights.size:
             popularity, features = np.exp(self.public.popularity), self.features
             average = popularity / popularity.sum() @ features
@@ -175,9 +216,11 @@ class TasteDevice(SummedDevice):
 class TasteServer(SummedServer):
     """Learns popularity, then what the users of items like, from products with public features."""
 
-    options: PairTableOptions
+    options: TableOptions
     n_items: int
     catalogue: Catalogue | None
+    most_bytes: int | None = None
+    """Of what devices are sent."""
 
     def __post_init__(self) -> None:
         self.items = self.options.first_items(self.n_items)
@@ -188,8 +231,17 @@ class TasteServer(SummedServer):
     @property
     def held(self) -> TasteDevice:
         """What devices rank by, as far as it is known."""
-        public = ListModel.of(self.popularity, self.catalogue, ItemTable.nothing(), self.first)
+        return self._model.within(self.most_bytes)
+
+    @property
+    def _model(self) -> TasteDevice:
+        public = ListModel.of(self.popularity, self.catalogue, ItemTable.nothing(), parted_by=self.first)
         return TasteDevice(self.options, public, self.items, self.weights, self.share)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Say what the limit costs."""
+        return note_on_limit(self.most_bytes, self._model.encode(), self.held.encode())
 
     def learn(
         self, layout: Release, round_index: int, released: Floats, deviation: float, users: int

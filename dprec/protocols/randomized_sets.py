@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from dprec.accounting import ChannelDraws, Guarantee, PrivacyBudget
 from dprec.catalogue import Catalogue
 from dprec.components import option
 from dprec.lists.gram import MOST_ITEMS
-from dprec.lists.model import ListModel
+from dprec.lists.model import ListModel, check_least_bytes
 from dprec.lists.randomized_sets import list_model
 from dprec.mechanisms import RandomizedSet
 from dprec.observations import SetReports
@@ -48,11 +48,17 @@ class RandomizedSetsProtocol(CollectionProtocol):
     content: bool = option(
         "Whether public categories and numbers of the items are used.", True, reader="server"
     )
+    max_bytes_down: int | None = option(sharing.MAX_BYTES_DOWN, None, reader="server", ge=1)
 
     @property
     def facts(self) -> Facts:
         """A table of items that go together."""
         return self.facts_of(learns="item-table")
+
+    def check(self, train: Any) -> None:
+        """Refuse a limit in which popularity may not fit."""
+        super().check(train)
+        check_least_bytes(self.max_bytes_down, train.n_items, None)
 
     def audited(self) -> Self:
         """Return the protocol without a table; see `Protocol.audited`."""

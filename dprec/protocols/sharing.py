@@ -34,6 +34,22 @@ GUARD = (
 )
 """What the setting means, for every protocol that has it."""
 
+MAX_BYTES_DOWN = (
+    "Most bytes of what devices are sent to predict from; by default as many as its noise is worth. To fit, "
+    "numbers are rounded to longer steps, and a table of items has fewer of them."
+)
+"""What the setting means, for every protocol that has it."""
+
+
+def note_on_limit(most: int | None, whole: bytes, sent: bytes) -> tuple[str, ...]:
+    """Say what a limit costs, given what is sent without it and with it; nothing where it costs nothing."""
+    if most is None or len(sent) == len(whole):
+        return ()
+    return (
+        f"Devices are sent {len(sent):,} bytes to predict from, in place of {len(whole):,} (max_bytes_down: "
+        f"{most:,}): {len(sent) / len(whole):.0%} of the bits that their noise is worth.",
+    )
+
 
 @dataclass(frozen=True, kw_only=True)
 class TopN(Options):

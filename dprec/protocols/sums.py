@@ -276,13 +276,15 @@ class SumsProtocol(RoundsProtocol):
             if self.privacy.composition == "sum" and not self.aggregation.by_itself:
                 accepted = "'pld': Gaussian noise keeps to an epsilon with a delta only"
                 raise SettingError("privacy.composition", "'sum'", accepted)
-            largest = max(self.multipliers)
-            if largest > LARGEST_MULTIPLIER:
+            with within("aggregation"):
+                drawn = self.adding_up.among(train.n_users).largest_multiplier
+            largest, most = max(self.multipliers), min(LARGEST_MULTIPLIER, drawn)
+            if largest > most:
                 raise SettingError(
                     "privacy.epsilon",
                     f"{self.privacy.epsilon:g} at delta {self.privacy.delta:g}, for which each of "
                     f"{self.rounds} rounds needs noise of {largest:.3g} times what a user contributes",
-                    f"a larger epsilon or delta, or fewer rounds: at most {LARGEST_MULTIPLIER:g} times",
+                    f"a larger epsilon or delta, or fewer rounds: at most {most:g} times",
                 )
         public = Public(train.n_users, train.n_items, train.scale)
         aggregation = self.adding_up

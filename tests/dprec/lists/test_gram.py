@@ -74,3 +74,17 @@ def test_the_ridge_grows_with_noise_and_with_what_users_add() -> None:
     assert gram.ridge_of(cells, 2.0, 10) == pytest.approx(0.0045 * math.sqrt(300) + 12)
     assert gram.ridge_of(4 * cells, 0.0, 10) == pytest.approx(2 * gram.ridge_of(cells, 0.0, 10))
     assert gram.ridge_of(-cells, 0.0, 10) == pytest.approx(0.045)
+
+
+def test_pairs_depart_by_the_mean_square_of_ratios_to_what_popularity_explains() -> None:
+    popularity = np.array([4.0, 1.0, 1.0])
+    products = np.outer(popularity, popularity)
+    np.fill_diagonal(products, 0.0)
+    assert gram.departure(DenoisedTable(3 * products, popularity)) == pytest.approx(0.0, abs=1e-12)
+    # Pairs 4, 4, 1 and products 4, 4, 1, of which the first is 8: the unit is (32 + 16 + 1) / 33 = 49 / 33.
+    pairs = products.copy()
+    pairs[0, 1] = pairs[1, 0] = 8.0
+    ratios = np.array([2.0, 1.0, 1.0]) * 33 / 49
+    expected = np.average((ratios - 1) ** 2, weights=[8.0, 8.0, 1.0])
+    assert gram.departure(DenoisedTable(pairs, popularity)) == pytest.approx(expected)
+    assert gram.departure(DenoisedTable(np.zeros((1, 1)), np.ones(1))) == 0.0

@@ -22,10 +22,11 @@ from dprec.completion import Profiles
 from dprec.components import Options, from_json, option, to_json
 from dprec.errors import SettingError
 from dprec.protocols.base import Public
-from dprec.protocols.gram import PairTableOptions
+from dprec.protocols.gram import PairTableOptions, TableOptions
 from dprec.protocols.implicit_als import ImplicitAlsOptions
 from dprec.protocols.private_als import FactorizationOptions
 from dprec.protocols.registry import PROTOCOLS, AnyProtocol
+from dprec.protocols.searches import SearchOptions
 from dprec.protocols.secret_sets import SecretSetOptions
 from dprec.protocols.sums import SumsProtocol
 from dprec.randomness import ReleaseDraws, words
@@ -56,15 +57,24 @@ CATALOGUE = Catalogue(
 ROUNDING = 1 + 1e-9
 """What the noise is made larger by."""
 
-KINDS = [each.kind for each in PROTOCOLS if issubclass(each, SumsProtocol)]
-TABLE = PairTableOptions(items=5, popularity_share=0.2)
+WITH_GROUPS = "gram with groups"
+CLASSES: dict[str, Any] = {each.kind: each for each in PROTOCOLS if issubclass(each, SumsProtocol)}
+KINDS = [*CLASSES, WITH_GROUPS]
+CLASSES[WITH_GROUPS] = CLASSES["gram"]
+PAIRS = PairTableOptions(items=5, popularity_share=0.2)
+GROUPS = PairTableOptions(
+    items=5, popularity_share=0.4, search=SearchOptions(numbers=64, rounds=2), groups=2, grouped_items=8
+)
 SMALL: dict[str, dict[str, Any]] = {
     "dp-als": {
         "factorization": FactorizationOptions(rank=2, bias_rounds=2, factor_rounds=1, ratings_per_user=4)
     },
     "dp-ials": {"factorization": ImplicitAlsOptions(rank=2, rounds=2, item_share=0.5, pairs=3)},
-    "best-secret-set": {"sums": SecretSetOptions(features=4, split=(0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1))},
-    **{kind: {"table": TABLE} for kind in ("gram", "pairs-in-blanket", "public-start")},
+    "sums-on-device": {"sums": SecretSetOptions(features=4, split=(0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1))},
+    "popularity": {"search": SearchOptions(numbers=64, rounds=3)},
+    **{kind: {"table": PAIRS} for kind in ("gram", "pairs-in-blanket")},
+    WITH_GROUPS: {"table": GROUPS},
+    "public-start": {"table": TableOptions(items=5, popularity_share=0.2)},
 }
 WHO_ADDS_UP = {
     "central": CentralAggregation(),
@@ -75,7 +85,7 @@ WHO_ADDS_UP = {
 
 
 def scale_of(kind: str) -> RatingScale:
-    return POSITIVE if PROTOCOLS[kind].predicted == "lists" else STARS
+    return POSITIVE if CLASSES[kind].predicted == "lists" else STARS
 
 
 def protocol_of(kind: str, aggregation: str = "central") -> Any:
@@ -83,7 +93,7 @@ def protocol_of(kind: str, aggregation: str = "central") -> Any:
     composition: Any = "sum" if aggregation == "local" else "pld"
     budget = PrivacyBudget(epsilon=4.0, per="user", composition=composition, delta=1e-6)
     given_: dict[str, Any] = {"privacy": budget, "aggregation": WHO_ADDS_UP[aggregation]}
-    return PROTOCOLS[kind](**given_ | SMALL.get(kind, {})).suited(Public(USERS, ITEMS, scale_of(kind)))
+    return CLASSES[kind](**given_ | SMALL.get(kind, {})).suited(Public(USERS, ITEMS, scale_of(kind)))
 
 
 def people_of(kind: str, *held: dict[int, int]) -> Profiles:
@@ -257,7 +267,7 @@ DRAWN: dict[str, tuple[str, st.SearchStrategy[Any]]] = {
         "factorization",
         drawn(ImplicitAlsOptions, {"rank": st.integers(1, 3), "rounds": st.integers(1, 2)}),
     ),
-    "best-secret-set": (
+    "sums-on-device": (
         "sums",
         drawn(
             SecretSetOptions,
@@ -269,7 +279,20 @@ DRAWN: dict[str, tuple[str, st.SearchStrategy[Any]]] = {
             },
         ),
     ),
-    **{kind: ("table", drawn(PairTableOptions)) for kind in ("gram", "pairs-in-blanket", "public-start")},
+    **{kind: ("table", drawn(PairTableOptions)) for kind in ("gram", "pairs-in-blanket")},
+    WITH_GROUPS: (
+        "table",
+        drawn(
+            PairTableOptions,
+            {
+                "items": st.integers(2, ITEMS),
+                "popularity_share": st.floats(0.1, 0.5),
+                "groups": st.integers(1, 4),
+                "groups_share": st.floats(0.05, 0.4),
+            },
+        ),
+    ),
+    "public-start": ("table", drawn(TableOptions)),
 }
 AGGREGATIONS_DRAWN: dict[str, st.SearchStrategy[Any]] = {
     "central": drawn(CentralAggregation),
@@ -386,7 +409,7 @@ def hold_contributions(kind: str, aggregation: str, data: st.DataObject) -> None
     scale = scale_of(kind)
     public = Public(USERS, ITEMS, scale)
     try:
-        protocol: Any = PROTOCOLS[kind](**drawn_).suited(public)
+        protocol: Any = CLASSES[kind](**drawn_).suited(public)
         protocol.check(public)
     except SettingError:
         assume(False)

@@ -1,0 +1,199 @@
+"""What a search for popular items (`dprec.lists.popular`) asks of devices, and what these are sent of it."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from dprec.arrays import AnyInts, Bools, Floats, Ints, offsets
+from dprec.completion import Profiles
+from dprec.components import Options, option
+from dprec.errors import SettingError
+from dprec.lists.model import LARGEST, ListModel
+from dprec.lists.popular import (
+    MOST_STAGES,
+    PopularityPlan,
+    PopularitySearch,
+    least_numbers,
+    shares_of,
+    stages_of,
+)
+from dprec.protocols.sums import SummedDevice
+from dprec.sums import Aggregation, Layout, Release
+from dprec.wire import Reader, encode_items, encode_numbers
+
+FEWEST = "Items that every set counts as having at least, which bounds what one user adds to a number."
+
+NOTHING_PUBLIC = "Nothing is public about the items, so they are ordered by popularity alone (dataset.items)."
+
+MAX_BYTES_UP = "Bytes that a device sends at most, of all rounds together; tables are no larger than that."
+
+LEAST_DEVIATION = 1e-6
+"""Where there is no noise: contributions are integer multiples of less."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(Options):
+    """How popular items are found: by a number for each, or by a search in fewer, in several rounds."""
+
+    numbers: int | None = option(
+        "Numbers that a device sends, of all rounds together; by default as many as its bytes allow.",
+        None,
+        ge=1,
+    )
+    rounds: int | None = option(
+        "1 has a number for each item; 2 or 3 look into the buckets that stood out before. By default 1 "
+        "where there are numbers enough, else a public rule.",
+        None,
+        ge=1,
+        le=MOST_STAGES,
+    )
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """What each round spends of what all of them may; before they are `suited`, of one round."""
+        return shares_of(self.rounds or 1)
+
+    def plan(self, n_items: int) -> PopularityPlan:
+        """Return the plan: before the options are `suited`, of one round and of all numbers by default."""
+        rounds = self.rounds or 1
+        numbers = self.numbers or max(n_items, least_numbers(n_items, rounds))
+        return PopularityPlan.of(n_items, numbers, rounds)
+
+    def suited(self, n_items: int, fits: Callable[[PopularityPlan], bool]) -> Self:
+        """Return the options with what follows from public numbers: as many numbers as fit.
+
+        ``fits``: whether a device can send the numbers of a plan. The fewest, if none are few enough.
+        """
+        numbers, rounds = self.numbers, self.rounds
+        if numbers is None:
+            numbers = least_numbers(n_items, rounds or 2)
+            most = max(numbers, n_items)
+            # One round has less around its numbers than several.
+            if fits(PopularityPlan.of(n_items, most, rounds)):
+                numbers = most
+            numbers = most - bisect_left(
+                range(most, numbers, -1),
+                True,
+                key=lambda fewer: fits(PopularityPlan.of(n_items, fewer, rounds)),
+            )
+        return replace(self, numbers=numbers, rounds=rounds or stages_of(n_items, numbers))
+
+    def check(self, n_items: int) -> None:
+        """Raise SettingError for fewer numbers than so many rounds take."""
+        rounds = self.rounds or stages_of(n_items, self.numbers or n_items)
+        least = least_numbers(n_items, rounds)
+        if self.numbers is not None and self.numbers < least:
+            accepted = f"at least {least:,}, for {n_items:,} items in {rounds} rounds"
+            raise SettingError("numbers", f"{self.numbers:,}", accepted)
+
+
+def bytes_up(aggregation: Aggregation, layouts: list[tuple[Layout, float]]) -> int:
+    """Return the bytes that a device sends for releases, given their layouts and multipliers."""
+    around = aggregation.further_messages()
+    others = sum(answer for _, answer in (*around.before, *around.after))
+    reports = (-(-aggregation.report_bits(layout, 0, multiplier) // 8) for layout, multiplier in layouts)
+    return sum(others + report for report in reports)
+
+
+def bytes_of_search(
+    device: SummedDevice, plan: PopularityPlan, aggregation: Aggregation, whole: float
+) -> int:
+    """Return the bytes that a device sends for a search alone; ``whole``: noise of one with all of it."""
+    layouts = [
+        (device.release(number), whole / math.sqrt(stage.share))
+        for number, stage in enumerate(plan.stages, start=1)
+    ]
+    return bytes_up(aggregation, layouts)
+
+
+def popularity_release(
+    device: SummedDevice,
+    search: PopularitySearch,
+    round_index: int = 1,
+    *,
+    fewest: int = 1,
+    normalised: bool = True,
+) -> Release:
+    """Return the numbers of a round of a search: 1 / sqrt(n) for each of a user's n, or 1 if not normalised.
+
+    A user with several items in a bucket adds to it what one with a single item there does. Rounds after the
+    last stage ask it again.
+    """
+    rows, n_items = search.plan.stages[search.plan.stage_of(round_index)].rows, search.plan.n_items
+    if not normalised:
+        return Release(device, round_index, rows, n_items, bounded=False, honestly=np.ones_like)
+    return Release(device, round_index, rows, n_items, most=1 / math.sqrt(fewest), fewest=fewest)
+
+
+def popularity_cells(
+    profiles: Profiles, release: Release, search: PopularitySearch
+) -> tuple[Ints, AnyInts, Floats]:
+    """Return what users add to `popularity_release`."""
+    rows, present = search.rows(profiles.items, search.plan.stage_of(release.round_index))
+    owners, rows = np.divmod(np.unique(profiles.users[present] * release.rows + rows[present]), release.rows)
+    counts = np.bincount(owners, minlength=profiles.n_users)
+    each = 1 / np.sqrt(np.maximum(counts, release.fewest)) if release.bounded else np.ones(counts.size)
+    return offsets(counts), rows, np.repeat(each, counts)
+
+
+def popularity_about(items: AnyInts, release: Release, search: PopularitySearch) -> Bools:
+    """Return which numbers of `popularity_release` say something about some items, shape (rows,)."""
+    about = np.zeros(release.rows, dtype=np.bool_)
+    rows, present = search.rows(items, search.plan.stage_of(release.round_index))
+    about[rows[present]] = True
+    return about
+
+
+def encode_search(search: PopularitySearch) -> bytes:
+    """Return which buckets stood out, of the stages so far; nothing before the first."""
+    begun, known = PopularitySearch.begun(search.plan), len(search.chosen)
+    while known and np.array_equal(search.chosen[known - 1], begun.chosen[known - 1]):
+        known -= 1
+    return _encode_chosen(search, known)
+
+
+def _encode_chosen(search: PopularitySearch, known: int) -> bytes:
+    stages = zip(search.plan.stages, search.chosen[:known], strict=False)
+    return b"".join(encode_items(own, stage.rows) for stage, own in stages)
+
+
+def decode_search(data: bytes, plan: PopularityPlan) -> PopularitySearch:
+    """Read what `encode_search` returned; raises ValueError, as devices do not trust the server."""
+    read, search, known = Reader(data), PopularitySearch.begun(plan), 0
+    while read.rest() and known < len(plan.kept):
+        buckets = read.item_set(plan.stages[known].rows, plan.kept[known])
+        search = replace(search, chosen=(*search.chosen[:known], buckets, *search.chosen[known + 1 :]))
+        known += 1
+    read.end()
+    return search
+
+
+def encode_found(search: PopularitySearch, model: ListModel) -> bytes:
+    """Return what devices rank by, of which popularity follows from a search: one number for each bucket."""
+    if not search.chosen:
+        return model.encode()
+    of_buckets = np.full(search.plan.rows, model.popularity.min())
+    of_buckets[search.leaves()] = model.popularity
+    rest = replace(model, popularity=np.zeros(model.popularity.size))
+    popularity = encode_numbers(of_buckets, model.sent_steps[0])
+    return _encode_chosen(search, len(search.chosen)) + popularity + rest.encode()
+
+
+def decode_found(data: bytes, plan: PopularityPlan) -> tuple[PopularitySearch, ListModel]:
+    """Read what `encode_found` returned; raises ValueError, as devices do not trust the server."""
+    read, search = Reader(data), PopularitySearch.begun(plan)
+    if not search.chosen:
+        return search, ListModel.decode(data, plan.n_items)
+    stages = zip(plan.stages, plan.kept, strict=False)
+    search = replace(search, chosen=tuple(read.item_set(stage.rows, kept) for stage, kept in stages))
+    of_buckets, _ = read.rounded((plan.rows,))
+    if not (np.abs(of_buckets) <= LARGEST).all():
+        raise ValueError("a list model with popularity out of range")
+    model = ListModel.decode(read.rest(), plan.n_items)
+    return search, replace(model, popularity=of_buckets[search.leaves()])
