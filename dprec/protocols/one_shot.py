@@ -117,6 +117,8 @@ class Learned:
     """What they are sent, as they decode it; None if the server predicts."""
     encoded: bytes = b""
     """The table as it is sent."""
+    notes: tuple[str, ...] = ()
+    """What a limit of what they are sent costs."""
     guarded: Completed | None = None
     """What a server that predicts ranks lists by, if not by predictions."""
 
@@ -174,6 +176,7 @@ class OneShotProtocol(CollectionProtocol):
         EmbeddingRelease(),
         reader="server",
     )
+    max_bytes_down: int | None = option(sharing.MAX_BYTES_DOWN, None, reader="server", ge=1)
     delivery: TopN | None = option(DELIVERY, TopN(), reader="result")
     guard: Guard | None = option(sharing.GUARD, None, reader="result")
     max_symbols: int = option(
@@ -365,9 +368,11 @@ class OneShotProtocol(CollectionProtocol):
         table = broadcast_of(completed, linked, options, seed)
         if numbers is not None:
             table = for_everybody(table, linked, numbers, public=self.completion.knows_shares)
-        encoded = replace(table, cautions=cautions).encode()
+        whole = replace(table, cautions=cautions)
+        encoded = whole.within(self.max_bytes_down).encode()
+        notes = sharing.note_on_limit(self.max_bytes_down, whole.encode(), encoded)
         sent = ItemTable.decode(encoded, n_levels=linked.scale.levels, n_items=linked.shape[1])
-        return Learned(completed, self.process, sent, encoded)
+        return Learned(completed, self.process, sent, encoded, notes)
 
     def seen(self, linked: Observations) -> tuple[Ints, AnyInts] | None:
         """Return how many cells of each user are seen as rated, and their items; None if that is hidden."""

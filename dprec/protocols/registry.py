@@ -6,13 +6,13 @@ from dprec.components import Registry, one_of
 from dprec.protocols.base import Protocol
 from dprec.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, RandomListProtocol
 from dprec.protocols.best import BestProtocol
-from dprec.protocols.best_list import BestListProtocol
 from dprec.protocols.federated import FederatedProtocol
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
-from dprec.protocols.gram import GramProtocol, PairsInBlanketProtocol, PopularityProtocol
+from dprec.protocols.gram import GramProtocol, PairsInBlanketProtocol
 from dprec.protocols.implicit_als import ImplicitAlsProtocol
 from dprec.protocols.iterative import IterativeProtocol
 from dprec.protocols.one_shot import OneShotProtocol
+from dprec.protocols.popular import PopularityProtocol
 from dprec.protocols.private_als import PrivateAlsProtocol
 from dprec.protocols.public_start import PublicStartProtocol
 from dprec.protocols.randomized_sets import RandomizedSetsProtocol
@@ -44,7 +44,6 @@ PROTOCOLS: Registry[Protocol] = Registry(
         GramProtocol,
         RandomizedSetsProtocol,
         SampledNegativesProtocol,
-        BestListProtocol,
         PairsInBlanketProtocol,
         PublicStartProtocol,
         SecretSetProtocol,

@@ -64,6 +64,11 @@ class Server(ABC):
         """What devices hold of it, as they decode it; the next question is its bytes."""
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know of what was learned."""
+        return ()
+
+    @property
     def learned(self) -> Device:
         """What devices are sent at the end; by default what they hold anyway."""
         return self.held

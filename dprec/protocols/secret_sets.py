@@ -22,6 +22,7 @@ ones would say less: those of users with many ratings are small in each number a
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -38,7 +39,7 @@ from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.protocols.base import Public
 from dprec.protocols.components import AnyAggregation
-from dprec.protocols.sharing import COMPARED
+from dprec.protocols.sharing import COMPARED, MAX_BYTES_DOWN, note_on_limit
 from dprec.protocols.sums import LEAST_SHARE, SummedDevice, SummedServer, SumsProtocol
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
@@ -56,18 +57,22 @@ Split = tuple[float, float, float, float, float, float, float, float]
 profiles and tastes in learned features.
 """
 
-_SPLITS: tuple[tuple[float, Split], ...] = (
-    (2e-3, (0.4, 0.15, 0.3, 0.15, 0.0, 0.0, 0.0, 0.0)),
-    (3e-4, (0.2, 0.1, 0.35, 0.05, 0.3, 0.0, 0.0, 0.0)),
-    (0.0, (0.05, 0.05, 0.2, 0.05, 0.1, 0.1, 0.15, 0.3)),
-)
-"""The least tau at which each is used."""
+_FIRST: Split = (0.4, 0.15, 0.3, 0.15, 0.0, 0.0, 0.0, 0.0)
+_LAST: Split = (0.05, 0.05, 0.2, 0.05, 0.1, 0.1, 0.15, 0.3)
+
+_SPLITS: dict[bool, tuple[tuple[float, Split], ...]] = {
+    True: ((2e-3, _FIRST), (3e-4, (0.2, 0.1, 0.35, 0.05, 0.3, 0.0, 0.0, 0.0)), (0.0, _LAST)),
+    False: ((2e-4, _FIRST), (0.0, _LAST)),
+}
+"""The least tau at which each is used, where anything is public about the items, and where nothing is: who
+rated what is then seen in popularity alone, until noise is low.
+"""
 
 _SAMPLED = (0.2, 0.15, 0.65, 0.0, 0.0, 0.0, 0.0, 0.0)
 """Of sums of which devices say a few numbers: none of a number for each feature of an item."""
 
 
-def split_at(tau: float, *, sampled: bool = False) -> Split:
+def split_at(tau: float, *, sampled: bool = False, content: bool = True) -> Split:
     """Return what each sum spends; benchmarks/choosing/settings.py chose the splits on validation ratings.
 
     ``tau``: standard deviation of a number's noise in a sum of unit contributions that has the whole budget,
@@ -75,7 +80,7 @@ def split_at(tau: float, *, sampled: bool = False) -> Split:
     """
     if sampled:
         return _SAMPLED
-    return next(split for least, split in _SPLITS if tau >= least)
+    return next(split for least, split in _SPLITS[content] if tau >= least)
 
 
 _ROUNDING = 1e-9
@@ -151,12 +156,13 @@ _BELOW_ONE = 1 - 2.0**-40
 class SecretSetProtocol(SumsProtocol):
     """Devices contribute to sums of which items are rated and how, and predict from the table they teach."""
 
-    kind: Literal["best-secret-set"] = "best-secret-set"
+    kind: Literal["sums-on-device"] = "sums-on-device"
     learns: ClassVar[str] = "item-biases-and-embeddings"
     privacy: PrivacyBudget | None = option("What is promised for all rounds together, per user.", None)
     adjacency: Adjacency = option(COMPARED.format("twice the"), "add-or-remove-one")
     sums: SecretSetOptions = option("What is summed, and what is assumed of ratings.", SecretSetOptions())
     aggregation: AnyAggregation = option("Who adds up and adds the noise.", SecureAggregation())
+    max_bytes_down: int | None = option(MAX_BYTES_DOWN, None, reader="server", ge=1)
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -169,7 +175,7 @@ class SecretSetProtocol(SumsProtocol):
             return self
         sampled = self.aggregation.affordable(self.whole_multiplier) is not None
         largest = max(self.largest(public), key=lambda layout: layout.n_rows)
-        split = split_at(self.tau(largest, public.n_users), sampled=sampled)
+        split = split_at(self.tau(largest, public.n_users), sampled=sampled, content=public.content)
         return replace(self, sums=replace(self.sums, split=split))
 
     def check_settings(self, train: Public | Ratings) -> None:
@@ -194,7 +200,11 @@ class SecretSetProtocol(SumsProtocol):
     def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> TableServer:
         """Return the server before the first round."""
         cuts = self.sums.cuts(public.scale)
-        return TableServer(self.sums, public.n_items, public.scale, cuts, catalogue, seed)
+        most = self.max_bytes_down
+        server = TableServer(self.sums, public.n_items, public.scale, cuts, catalogue, seed, most)
+        # What is public alone must fit, before anybody is asked.
+        server.learned.encode()
+        return server
 
 
 def table_before(cuts: Floats, n_items: int, features: int) -> ItemTable:
@@ -251,6 +261,12 @@ class ProfileDevice(SummedDevice):
         indptr = offsets(np.bincount(of_users, minlength=profiles.n_users))
         return indptr, np.concatenate(rows)[order], np.concatenate(numbers)[order]
 
+    def work(self, counts: Ints, release: Release) -> Ints:
+        """Return the numbers of all parts: of each rating, and of what is summed over all of them."""
+        sizes = {part: size for part, _, size in self.parts(release.round_index)}
+        whole = sizes.pop("features", 0)
+        return counts * (sum(sizes.values()) // release.n_items) + whole
+
     def _residual(self, profiles: Profiles) -> _Residuals:
         """Return ratings less biases, centred for each user."""
         counts, levels = np.diff(profiles.indptr), self.scale.level_of(profiles.values)
@@ -270,9 +286,24 @@ class ProfileDevice(SummedDevice):
             [asked if part in of_items else np.zeros(size, dtype=np.bool_) for part, _, size in parts]
         )
 
+    @cached_property
+    def whole_table(self) -> ItemTable:
+        """The table with public data among the embeddings, so that alike items share a taste.
+
+        Devices make it of numbers and categories, so that it need not be sent.
+        """
+        table = self.table
+        if not table.numbers.shape[1]:
+            return table
+        popularity = np.exp(np.clip(table.numbers[:, 0], -_FARTHEST, _FARTHEST))
+        shares = popularity / popularity.sum()
+        public = _bent(table.numbers[:, 1:], table.categories, shares)
+        near = _PUBLIC_DEVIATION * standardised(public, shares, np.sqrt(_LEAST_SHARE))
+        return replace(table, embeddings=np.hstack([table.embeddings, near]))
+
     def devices(self, ratings: Ratings) -> Devices:
         """Return the devices of users who hold these ratings; of no user anything is known."""
-        return Devices(self.options.process, self.table, ratings)
+        return Devices(self.options.process, self.whole_table, ratings)
 
     def predicting(self, held: Ratings) -> dict[str, Any]:
         """Return what predicts cell by cell, each on its user's device."""
@@ -368,6 +399,8 @@ class TableServer(SummedServer):
     catalogue: Catalogue | None
     seed: int
     """Of what the server draws."""
+    most_bytes: int | None = None
+    """Of what devices are sent at the end."""
     residuals: list[ResidualSum] = field(init=False, default_factory=list)
     biases: Biases | None = field(init=False, default=None)
     embeddings: Floats = field(init=False)
@@ -461,24 +494,27 @@ class TableServer(SummedServer):
 
     @property
     def learned(self) -> ProfileDevice:
-        """The table from which devices predict.
+        """The table from which devices predict, with embeddings from raters, and what is public."""
+        return ProfileDevice(self.options, self._whole.within(self.most_bytes), self.scale)
 
-        With embeddings from raters, and what is public, so that alike items share a taste too.
-        """
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Say what the limit costs."""
+        return note_on_limit(self.most_bytes, self._whole.encode(), self.learned.table.encode())
+
+    @property
+    def _whole(self) -> ItemTable:
         known, catalogue = self.biases, self.catalogue
         means, deviations = np.zeros(self.n_items), np.full(self.n_items, PRIOR_SPREAD)
         numbers, embeddings = np.zeros((self.n_items, 0)), self.embeddings
         if known is not None:
-            means, deviations, shares = known.means, np.sqrt(known.variances), known.counts.shares
+            means, deviations = known.means, np.sqrt(known.variances)
             numbers = known.counts.popularity[:, None]
-            near = standardised(_public_columns(catalogue, shares), shares, np.sqrt(_LEAST_SHARE))
-            embeddings = np.hstack([embeddings, _PUBLIC_DEVIATION * near])
         categories = np.zeros((self.n_items, 0), dtype=np.bool_)
         if catalogue is not None:
             numbers, categories = np.hstack([numbers, catalogue.numbers]), catalogue.categories
         no_factors = np.zeros((self.n_items, 0))
-        table = ItemTable(self.cuts, means, deviations, embeddings, no_factors, numbers, categories)
-        return ProfileDevice(self.options, table, self.scale)
+        return ItemTable(self.cuts, means, deviations, embeddings, no_factors, numbers, categories)
 
 
 def _public_columns(catalogue: Catalogue | None, shares: Floats) -> Floats:
@@ -488,9 +524,12 @@ def _public_columns(catalogue: Catalogue | None, shares: Floats) -> Floats:
     """
     if catalogue is None:
         return np.zeros((shares.size, 0))
-    numbers = catalogue.numbers
+    return _bent(catalogue.numbers, catalogue.categories, shares)
+
+
+def _bent(numbers: Floats, categories: Bools, shares: Floats) -> Floats:
     bends = (np.clip(numbers, -_FARTHEST, _FARTHEST) ** 2 - 1) * (numbers != 0)
-    even = np.abs(shares @ catalogue.categories - 0.5)
-    categories = catalogue.categories[:, np.argsort(even, kind="stable")]
+    even = np.abs(shares @ categories - 0.5)
+    categories = categories[:, np.argsort(even, kind="stable")]
     bent = standardised(np.hstack([numbers, bends]), shares)
     return np.hstack([bent, categories - shares @ categories])

@@ -88,9 +88,16 @@ class Counts:
 
     @property
     def popularity(self) -> Floats:
-        """Mean logarithm, with mean 0 and variance 1 over ratings; shape (items,)."""
-        logarithms = (self.weights * np.log(self.grid + _LOGARITHM_FLOOR)).sum(axis=1)
-        return standardised(logarithms[:, None], self.shares)[:, 0]
+        """Mean logarithm, with mean 0 over ratings; shape (items,).
+
+        Its variance is the share of that of the logarithms that is known, so that what is regressed on noise
+        is shrunk with it.
+        """
+        logarithms = np.log(self.grid + _LOGARITHM_FLOOR)
+        means, shares = (self.weights * logarithms).sum(axis=1), self.shares
+        centred = means - shares @ means
+        unknown = (self.weights * (logarithms - means[:, None]) ** 2).sum(axis=1)
+        return centred / np.sqrt(max(float(shares @ (centred**2 + unknown)), 1e-6))
 
     def given(self, linear: Floats, quadratic: Floats) -> Self:
         """Return the posterior given observations besides.

@@ -49,7 +49,7 @@ class Limits:
 
     def allow(self, result: ProtocolResult) -> bool:
         """Return whether a result asks for no more trust, and tells no more of item sets and levels."""
-        trusts_more = LEAST_TRUST_FIRST.index(result.trust) > LEAST_TRUST_FIRST.index(self.trust)
+        trusts_more = LEAST_TRUST_FIRST.index(result.needed_trust) > LEAST_TRUST_FIRST.index(self.trust)
         # Where an attack finds nothing to look at, nothing is recovered.
         keeps = self.max_recovered == 1 or (result.mean(RECOVERED) or 0.0) <= self.max_recovered
         return not trusts_more and keeps and (not self.hide_items or result.hides)
@@ -60,7 +60,8 @@ class Limits:
             promised = result.promised(self.unit) if self.claimed else None
             return math.inf if promised is None else promised
         losses, needed = [result.epsilon(self.unit)], result.delta
-        if self.unit == "user" and (OWN_DELTA if needed is None else needed) <= (self.delta or 0) * SLACK:
+        # What holds of a whole user holds of each rating.
+        if (OWN_DELTA if needed is None else needed) <= (self.delta or 0) * SLACK:
             losses.append(result.composed)
         return min((each for each in losses if each is not None), default=math.inf)
 
@@ -139,7 +140,9 @@ class GridCell:
     against: Gain | None
     """How much better it is than nothing sent; None where that was not run."""
     with_less: ProtocolResult | None
-    """What needs less trust, protects as much and is as accurate: trusting more buys nothing here."""
+    """What needs less trust, protects as much and is as accurate: trusting more buys nothing here. Where
+    nothing is best, the most accurate that needs less.
+    """
     alike: tuple[ProtocolResult, ...]
     """What competes in the same cell, ran at the same budget and is not significantly worse."""
 
@@ -163,21 +166,23 @@ def decision_grid(
     delta: float | None,
     *,
     epsilons: Sequence[float] = (),
+    models: Sequence[Trust] = (),
 ) -> list[GridCell]:
     """Return a cell for all that is protected, every trust model and every epsilon, in this order.
 
     Whatever is proved to lose no more than an epsilon competes at it, whatever it was asked for. Protocols
     that reveal the item set are not compared with those that hide it, nor those of two trust models.
 
-    Of losses per user by composition those count that hold with ``delta``, or each with its own; of epsilons,
-    by default all that any protocol was given. What hides the item set comes first, the least trust, and the
-    smallest epsilon.
+    Of losses per user by composition those count that hold with ``delta``, or each with its own. By default
+    the epsilons are all that any protocol was given, and the trust ``models`` those of any protocol. What
+    hides the item set comes first, the least trust, and the smallest epsilon.
     """
     competing = [each for each in candidates(results, metric) if each.result.baseline is None]
     proved = [each.result for each in competing if each.result.status == "proved"]
     columns = sorted(epsilons or {each.budget for each in proved if each.budget is not None})
     hidden = [hides for hides in (True, False) if any(each.hides == hides for each in proved)]
-    models = [trust for trust in LEAST_TRUST_FIRST if any(each.trust == trust for each in proved)]
+    known = models or {each.trust for each in proved}
+    models = [trust for trust in LEAST_TRUST_FIRST if trust in known]
     cells = []
     for hides, trust, epsilon in product(hidden, models, columns):
         limits = Limits(epsilon, unit, trust=trust, delta=OWN_DELTA if delta is None else delta)
@@ -188,6 +193,8 @@ def decision_grid(
         if own:
             best, against = own[0].result, own[0].against
             alike = not_significant(best, [each.result for each in own])
+        if best is None and less:
+            with_less = less[0].result
         if best and less and less[0].better >= own[0].better:
             shown = less[0].rank - own[0].rank >= shown_from(gain_digits(metric))
             if not shown or not_significant(best, [less[0].result]):

@@ -92,6 +92,9 @@ NETWORK_BYTES = (
 USERS = figure(lambda run: run.dataset.users)
 REPRESENTS = figure(lambda run: run.dataset.represents)
 
+NEEDED_TRUST = "needed_trust"
+"""Column of the trust that a run needs, where that is not what it was granted."""
+
 _STATUS = figure(lambda run: run.privacy.status)
 _ITEMS = figure(lambda run: run.dataset.items)
 _DATASET = figure(lambda run: run.dataset.kind)
@@ -195,8 +198,14 @@ class ProtocolResult:
 
     @cached_property
     def trust(self) -> Trust:
-        """The trust model, that with the most trust among its runs; central where nothing is said of it."""
+        """The trust that is granted, the most among its runs; central where nothing is said of it."""
         held = {row.get(_TRUST.name) for row in self.rows}
+        return next((trust for trust in reversed(LEAST_TRUST_FIRST) if trust in held), "central")
+
+    @cached_property
+    def needed_trust(self) -> Trust:
+        """The trust that its runs need, which may be less than what was granted."""
+        held = {row.get(NEEDED_TRUST) or row.get(_TRUST.name) for row in self.rows}
         return next((trust for trust in reversed(LEAST_TRUST_FIRST) if trust in held), "central")
 
     @cached_property
@@ -256,7 +265,7 @@ class ProtocolResult:
     def server_sees(self) -> str:
         """What the server learns directly from the devices, in words."""
         return server_sees(
-            trust=self.trust,
+            trust=self.needed_trust,
             hides_rated_items=self.hides,
             unlinked=self.flag(_UNLINKED),
             declared=self.status == "declared",

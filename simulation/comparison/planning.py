@@ -222,6 +222,7 @@ class _Planner:
     def planned(self) -> Comparison:
         """Return the comparison with its cells, the baselines included."""
         config, protocols = self._config, f"{self._source}: protocols"
+        config = config.model_copy(update={"protocols": [*config.promised, *config.protocols]})
         names = [entry.name for entry in config.protocols]
         _check_once(names, protocols, "two protocols named {!r}", "each name once")
         templates, left_out = self._templates(config.protocols, self._shared, suiting=self._other_data)
@@ -385,6 +386,7 @@ class _Planner:
                 baseline=protocol.facts.baseline,
                 public=run.dataset.public_items,
                 population=template.population,
+                stated=protocol.stated,
                 quick=config.quick,
                 where=template.where,
             )

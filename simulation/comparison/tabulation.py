@@ -28,7 +28,7 @@ from simulation.analysis.gains import (
     rivals,
 )
 from simulation.analysis.groups import GroupedRun, over_folds, row_of
-from simulation.analysis.protocol_results import ProtocolResult, by_evaluation, results_of
+from simulation.analysis.protocol_results import NEEDED_TRUST, ProtocolResult, by_evaluation, results_of
 from simulation.analysis.vocabulary import METRICS, Metric, grouped_by
 from simulation.comparison.templates import Cell
 from simulation.storage.columns import PER_DEVICE, figures_of
@@ -47,7 +47,12 @@ def table_rows(cell: Cell, folder: Path) -> tuple[Row, Row]:
         summary = read_summary(folder / cell.key)
     contents, identity = summary.as_json(), _identity(cell)
     low, high = summary.dataset.scale or (None, None)
+    needed = summary.privacy.trust
     further: Row = {
+        "per": None,
+        "item_set": "hidden" if summary.privacy.hides_rated_items else "revealed",
+        **cell.stated,
+        **({NEEDED_TRUST: needed} if cell.stated.get("trust", needed) != needed else {}),
         "scale_low": low,
         "scale_high": high,
         "total_message_bytes": summary.traffic.total_message_bytes,

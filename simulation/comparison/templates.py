@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from dprec.accounting import LARGEST_DELTA, SMALLEST_DELTA, ComparableUnit, unit_from_text
 from dprec.components import Options, Values, as_tuple, option
 from dprec.errors import SettingError
+from dprec.protocols.base import Predicted
+from dprec.protocols.best import promises
 from dprec.protocols.components import AnyAttack, AnyBinarization, AnyDataset, AnySplit
 from simulation.configuration.models import EvaluationOptions, RunConfig, SimulationOptions
 
@@ -132,7 +135,11 @@ class ComparisonConfig(BaseModel):
         default=False, description="Whether only the first seed and fold and the middle one of epsilons run."
     )
     match: MatchOptions = Field(default=MatchOptions(), description="What makes protocols comparable.")
-    protocols: list[Entry] = Field(min_length=1, description="What is compared.")
+    protocols: list[Entry] = Field(description="What is compared.")
+    promises: Literal["all"] | None = Field(
+        default=None,
+        description="Whether best is compared as well, under every promise that data and match permit.",
+    )
     baselines: bool = Field(
         default=True,
         description="Whether it also shows what is reached without any of its protocols: nothing-sent, "
@@ -163,6 +170,25 @@ class ComparisonConfig(BaseModel):
         "evaluation.groups, which it replaces; protocols of signs have none.",
     )
 
+    @model_validator(mode="after")
+    def _any_protocol(self) -> ComparisonConfig:
+        if not self.protocols and self.promises is None:
+            raise SettingError("protocols", "none", "at least one, or promises: all")
+        return self
+
+    @property
+    def promised(self) -> list[Entry]:
+        """An entry for every promise that is compared and not listed already."""
+        if self.promises is None:
+            return []
+        predicted: Predicted = "lists" if self.dataset.holds_sets else "ratings"
+        made = promises(predicted, self.match.epsilon)
+        entries = [
+            Entry(name=name, protocol={**values, "privacy": {"epsilon": 1.0, **values["privacy"]}})
+            for name, values in made.items()
+        ]
+        return [entry for entry in entries if entry not in self.protocols]
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -184,6 +210,8 @@ class Cell:
     """What it reads that is public about the items; empty for nothing."""
     population: str | None = None
     """Of which population it is; None for the comparison's own ratings."""
+    stated: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """What of a promise its settings state; see `Protocol.stated`."""
     quick: bool = False
     """Whether it is of a comparison that runs only some of its cells."""
     where: str = field(default="", compare=False)

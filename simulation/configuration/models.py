@@ -17,7 +17,7 @@ from clients.places import is_url, place_of
 from dprec import components
 from dprec.errors import InputError, SettingError, within
 from dprec.metrics import check_names
-from dprec.protocols.base import Protocol
+from dprec.protocols.base import Predicted, Protocol
 from dprec.protocols.components import AnyAttack, AnyBinarization, AnyDataset, AnySchedule, AnySplit
 from dprec.protocols.registry import PROTOCOLS
 from dprec.splits import Split
@@ -236,6 +236,15 @@ class RunConfig(BaseModel):
             return values
         split = {"split": {"kind": "holdout"}} if values.get("schedule") else {}
         return split | {key: value for key, value in values.items() if key != SOURCES}
+
+    @model_validator(mode="after")
+    def _of_data(self) -> Self:
+        """Have a protocol that follows the data know what these hold, as far as that is known of them."""
+        if self.protocol.follows_data:
+            predicted: Predicted = "lists" if self.dataset.holds_sets else "ratings"
+            with within("protocol"):
+                self.__dict__["protocol"] = self.protocol.of_data(predicted)
+        return self
 
     @property
     def reads_users(self) -> bool:

@@ -122,7 +122,8 @@ class OneShotCourse(CollectionCourse[OneShotProtocol]):
         release, completed = self.protocol.embedding_release, held.learned.completed
         if release.epsilon is not None:
             facts["accountant"].step(1, held.collected.sent, 0.0, release.epsilon, release.released)
-        notes = completed.notes + facts["notes"] + held.notes + notes_on_catalogue(completed.public_data)
+        notes = completed.notes + facts["notes"] + held.notes + held.learned.notes
+        notes += notes_on_catalogue(completed.public_data)
         return facts | {
             "rounds": held.rounds,
             "notes": notes,

@@ -13,6 +13,7 @@ from dprec.lists.model import ListModel
 from dprec.observations import SetReports
 from dprec.protocols.predicting import predictions_on_devices
 from dprec.protocols.randomized_sets import RandomizedSetsProtocol
+from dprec.protocols.sharing import note_on_limit
 from simulation.courses.collection import CollectionCourse
 from simulation.courses.task import Grid, Outcome, ServerOutcome, ServerTask, Task
 from simulation.courses.transcripts import of_newcomers, transcript_of
@@ -32,6 +33,8 @@ class ServedSets:
     """What arrived."""
     model: ListModel
     """What devices rank by, as they decode it."""
+    notes: tuple[str, ...]
+    """What the limit of what they are sent costs."""
 
 
 class RandomizedSetsCourse(CollectionCourse[RandomizedSetsProtocol]):
@@ -44,10 +47,12 @@ class RandomizedSetsCourse(CollectionCourse[RandomizedSetsProtocol]):
         collected = self.collect(grid, task)
         reports = collected.observations.evidence
         assert isinstance(reports, SetReports)
-        learned = self.protocol.learn(reports, task.catalogue).encode()
+        most, whole = self.protocol.max_bytes_down, self.protocol.learn(reports, task.catalogue)
+        learned = whole.within(most).encode()
         spent = broadcast_parameters(grid, task.roster, task.group, learned, collected.traffic)
         model = self.protocol.device(learned, task.n_items, task.scale)
-        return ServedSets(collected, spent, reports, model)
+        notes = note_on_limit(most, whole.encode(), learned)
+        return ServedSets(collected, spent, reports, model, notes)
 
     def served(self, task: ServerTask, held: ServedSets) -> ServerOutcome:
         """Return what the server knows."""
@@ -64,7 +69,8 @@ class RandomizedSetsCourse(CollectionCourse[RandomizedSetsProtocol]):
         counts: Ints = np.zeros(task.n_users, dtype=np.int64)
         record = held.collected.record.with_traffic(held.spent)
         charged = self.charged(task, held.collected, counts, record=record)
-        return charged | {"diagnostics": {"table_items": int(held.model.table.items.size)}}
+        notes = (*charged["notes"], *held.notes)
+        return charged | {"notes": notes, "diagnostics": {"table_items": int(held.model.table.items.size)}}
 
     def _transcript(self, task: Task, held: ServedSets) -> Transcript:
         """Return the answers, each read as a report on its cell."""

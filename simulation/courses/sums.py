@@ -109,7 +109,7 @@ class SumsCourse(LearningCourse[SumsProtocol]):
                 f"Of {len(held.records)} releases {held.failed} failed, as too many devices dropped out, or "
                 "sums were spoiled; they taught nothing."
             )
-        facts = self.facts(held, *notes)
+        facts = self.facts(held, *notes, *held.server.notes)
         if task.represents is not None:
             represented = (
                 f"By tau: {task.n_users:,} simulated users represent a population of {task.represents:,} "

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from dprec.accounting import LEAST_TRUST_FIRST
 from simulation.analysis.answer import PROTECTED, answer_to, price
 from simulation.analysis.columns import (
     RUNS,
@@ -22,7 +23,14 @@ from simulation.analysis.columns import (
     text_column,
 )
 from simulation.analysis.decision import GridCell, decision_grid
-from simulation.analysis.gains import NOTHING_SENT, SETS_ONLY, same_figures
+from simulation.analysis.gains import (
+    NOTHING_SENT,
+    SETS_ONLY,
+    baseline_in_words,
+    gain_digits,
+    nothing_sent,
+    same_figures,
+)
 from simulation.analysis.groups import read_groups
 from simulation.analysis.populations import (
     Course,
@@ -50,6 +58,7 @@ from simulation.analysis.vocabulary import (
     data_in_words,
     grouped_by,
     listed,
+    number,
     plural,
 )
 from simulation.configuration.strict_yaml import at
@@ -301,17 +310,22 @@ def _grids(part: Part) -> Iterator[Markup]:
             unit,
             files.matched_delta,
             epsilons=files.epsilons,
+            # Where every promise is compared, every one has an answer.
+            models=LEAST_TRUST_FIRST if files.config.get("promises") else (),
         )
     )
+    beaten = nothing_sent(part.results)
+    held = f", held against {baseline_in_words(beaten)}" if beaten else ""
     for hides, own in groupby(cells, key=lambda cell: cell.hides):
         by_model = [list(row) for _, row in groupby(own, key=lambda cell: cell.trust)]
-        rows = [row for row in by_model if any(cell.best for cell in row)]
+        every = bool(files.config.get("promises"))
+        rows = [row for row in by_model if any(cell.best or (every and cell.with_less) for cell in row)]
         if rows:
             deltas = {f" with δ = {cell.delta:g}" for row in rows for cell in row if cell.delta is not None}
             trust: Column[list[GridCell]] = Column("trust", holds=str, text=_trusted)
             columns = [trust, *(_at_epsilon(place, cell, part) for place, cell in enumerate(rows[0]))]
             protected = f"{PROTECTED[unit][hides]}{', or'.join(sorted(deltas))}"
-            caption = f"The protocol to take: ε for {protected}"
+            caption = f"The protocol to take{held}: ε for {protected}"
             yield table(caption, columns, rows, sortable=False, style="grid")
 
 
@@ -325,12 +339,18 @@ def _trusted(row: Sequence[GridCell]) -> Markup:
 
 def _at_epsilon(place: int, first: GridCell, part: Part) -> Column[list[GridCell]]:
     """Return the column of one epsilon: the protocol to take, what it gains, what it costs and needs."""
+    metric = part.evaluation.metric
 
     def text(row: Sequence[GridCell]) -> Markup:
         cell, best = row[place], row[place].best
+        if best is None and cell.with_less:
+            local = part.link(cell.with_less, cell.with_less.name)
+            words = f"nothing better is known than what needs less ({cell.with_less.trust})"
+            return Markup("<div>{}<small>{}</small></div>").format(local, words)
         if best is None:
             return Markup('<span class="dash">{}</span>').format(DASH)
-        details = [cell.against.written] if cell.against else []
+        accuracy = f"{metric.label} {number(best.mean(metric.column), gain_digits(metric))}"
+        details = [", ".join([accuracy, *([cell.against.written] if cell.against else [])])]
         if not cell.nothing_sent_wins:
             details.append(price(best))
             needed = users_needed(part.courses, best)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args
 
 from pydantic import Field
 
+from dprec.accounting import PrivacyUnit, Trust
 from dprec.data_frames import data_frame
 from dprec.errors import InputError
 from dprec.metrics import METRICS_OF_LISTS
@@ -128,6 +129,13 @@ ACROSS = (
         Count,
         "Bytes of messages both ways, all users.",
         on_pages("bytes in all", "messages, all users"),
+    ),
+    _further("per", PrivacyUnit, "What the ε is for: a rating, a cell or a whole user; empty without one."),
+    _further("item_set", Literal["hidden", "revealed"], "Whether the item set is hidden."),
+    _further(
+        "needed_trust",
+        Trust,
+        "The trust that the line needs, only where less than its `trust`, which is what was granted.",
     ),
     _further(
         "baseline",

@@ -3,7 +3,7 @@
 from typing import Any
 
 from simulation.analysis.answer import answer_to
-from simulation.analysis.decision import GridCell, decision_grid
+from simulation.analysis.decision import GridCell, Limits, decision_grid
 from simulation.analysis.protocol_results import ProtocolResult, results_of
 from simulation.analysis.vocabulary import METRICS
 from tests.approved import check
@@ -109,6 +109,39 @@ def test_a_trust_that_buys_nothing_is_told() -> None:
     unsure = whole("unsure", 1.0, "local", 1.0, 1.0, rmse_gain_low=-0.01)
     (_, trusting) = grid(QUIET, unsure, whole("sure", 1.0, "shuffle", 1.0, 1.0))
     assert trusting.with_less is None
+
+
+def test_where_every_trust_is_asked_for_a_cell_without_a_protocol_names_what_needs_less() -> None:
+    trusts = ("local", "shuffle", "secure-aggregation", "central")
+    own = QUIET, whole("sums", 1.0, "shuffle", 0.98), lines("rating", 1.0, "local", 0.9)
+    cells = {(each.hides, each.trust): each for each in grid(*own, unit="rating", models=trusts)}
+    assert list(cells) == [(hides, trust) for hides in (True, False) for trust in trusts]
+    taken = {place: cell.best or cell.with_less for place, cell in cells.items()}
+    named = {place: result and result.name for place, result in taken.items()}
+    assert named == {
+        (True, "local"): None,
+        **{(True, trust): "sums" for trust in trusts[1:]},
+        **{(False, trust): "rating" for trust in trusts},
+    }
+
+
+def test_what_is_proved_of_a_whole_user_counts_for_a_rating_too() -> None:
+    composed = {"epsilon_per_rating": None, "epsilon_per_user_max": None, "epsilon_composed_max": 1.0}
+    sums = whole("sums", 1.0, "secure-aggregation", 0.9, **composed)
+    (cell,) = grid(QUIET, sums, unit="rating")
+    assert (cell.best and cell.best.name, cell.delta) == ("sums", 1e-6)
+    (larger,) = grid(QUIET, sums, unit="rating", epsilons=[0.5])
+    assert larger.best is None
+
+
+def test_trust_that_was_granted_and_is_not_needed_keeps_nothing_from_others() -> None:
+    granted = whole("best", 1.0, "central", 0.9, needed_trust="local", hides_rated_items=True)
+    (result,) = results(granted)
+    assert (result.trust, result.needed_trust, result.server_sees) == ("central", "local", "noise only")
+    assert Limits(1.0, "user", trust="local").allow(result)
+    (other,) = results(whole("sums", 1.0, "central", 0.9))
+    assert (other.needed_trust, other.server_sees) == ("central", "true ratings")
+    assert not Limits(1.0, "user", trust="local").allow(other)
 
 
 CASES: dict[str, tuple[list[Lines], str]] = {

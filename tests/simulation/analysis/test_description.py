@@ -71,7 +71,7 @@ ROUNDS = re.compile(r"everything that all others see of a user in (one|\d+) roun
 @pytest.mark.parametrize(
     ("name", "users", "expected"),
     [
-        *(("best-secret-set", 943, 2), ("best-secret-set", 100_000, 3)),
+        *(("sums-on-device", 943, 2), ("sums-on-device", 100_000, 3)),
         *(("gram-secagg", 943, 2), ("popularity-secagg", 943, 1), ("dp-als", 943, 10)),
     ],
 )

@@ -41,14 +41,14 @@ def test_every_preset_stands_in_a_default_comparison_of_its_kind_of_data_or_says
     assert missing == set(ELSEWHERE)
 
 
-def test_what_is_compared_on_a_file_holds_the_best_of_ours_for_every_promise() -> None:
-    ours = {name for name in presets() if name.startswith("best-")}
-    ratings = {cell.protocol for cell in load_comparison("compare-systems").cells}
-    assert ours - {"best-list"} <= ratings
-    private = [cell.config.protocol for cell in load_comparison("compare-pairs").cells if cell.epsilon]
-    assert {protocol.guarantee((300, 200)).trust for protocol in private} == {
-        "local",
-        "shuffle",
-        "secure-aggregation",
-        "central",
-    }
+def test_what_is_compared_on_a_file_holds_the_best_under_every_promise() -> None:
+    trusts = ("local", "shuffle", "secure-aggregation", "central")
+    whole = {f"best-{trust}-per-user" for trust in trusts}
+    values = {f"best-local-per-{each}" for each in ("rating", "cell", "user-values")}
+    for name, promised in (("compare-systems", whole | values), ("compare-pairs", whole)):
+        private = {
+            cell.protocol: cell.config.protocol for cell in load_comparison(name).cells if cell.epsilon
+        }
+        assert {each for each in private if each.startswith("best-") and each != "best-server"} == promised
+        assert {private[each].stated["trust"] for each in whole} == set(trusts)
+        assert {private[each].stated["per"] for each in whole} == {"user"}

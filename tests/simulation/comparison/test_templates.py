@@ -40,7 +40,7 @@ def test_a_file_of_ratings_is_compared_as_it_is(ratings: Path) -> None:
     assert comparison.config.title == "Published systems and ours on my ratings.csv"
     assert {cell.config.dataset.path for cell in comparison.cells} == {str(ratings)}  # type: ignore[attr-defined]
     names = {cell.protocol for cell in comparison.cells}
-    assert {"nothing-sent", "best-on-device", "plain-mf", "isgd", "zheng-rr", "pg-mf"} <= names
+    assert {"nothing-sent", "best-local-per-rating", "plain-mf", "isgd", "zheng-rr", "pg-mf"} <= names
     assert not comparison.left_out
 
 

@@ -1,10 +1,13 @@
 """Baselines: everybody is predicted the mean of the means that arrived, or by the own device alone."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from dprec.ordinal import level_shares
+from dprec.protocols.baselines import NothingSentProtocol
 from dprec.ratings import Ratings
 from simulation import run
 from simulation.configuration.models import parse_config
@@ -50,6 +53,20 @@ def test_the_mean_is_learned_through_noise_without_its_bias(mechanism: str) -> N
     for unit in ("epsilon_per_rating", "epsilon_per_user"):
         spent = result.traffic[unit][np.isfinite(result.traffic[unit])]
         assert 3.9 < spent.max() <= 4 * (1 + 1e-6)
+
+
+def test_a_device_that_reads_public_shares_starts_from_their_mean() -> None:
+    values = {**ALONE, "protocol": {"kind": "nothing-sent", "shares": True}}
+    train, _ = parts_of(values)
+    protocol = parse_config(values).protocol
+    assert isinstance(protocol, NothingSentProtocol)
+    nobody = train.select(np.zeros(train.count, dtype=np.bool_))
+    predicted = protocol.alone(nobody, None).predict(np.zeros(3, dtype=int), np.arange(3))
+    shares = np.array(level_shares("netflix", 5)) / 100
+    assert predicted == pytest.approx(shares @ np.arange(1, 6), abs=0.02)
+    # Without them, from the middle of the scale.
+    protocol = replace(protocol, shares=False)
+    assert protocol.alone(nobody, None).predict(np.zeros(1, dtype=int), np.arange(1)) == pytest.approx(3.0)
 
 
 def test_without_a_value_the_server_is_trusted_with_none() -> None:

@@ -8,14 +8,15 @@ import pytest
 
 from dprec.mechanisms import BitsAndCounts, FisherOptimal
 from dprec.protocols.base import Public
-from dprec.protocols.best import COUNTS_UP_TO, BestProtocol, Sizes
+from dprec.protocols.best import BestProtocol
+from dprec.protocols.best_ratings import COUNTS_UP_TO, Sizes
 from dprec.ratings import Ratings, RatingScale
 from simulation import load
 
 
 def best(**changes: Any) -> BestProtocol:
     settings = [f"protocol.{key.replace('__', '.')}={value}" for key, value in changes.items()]
-    protocol = load("best-on-device", settings).protocol
+    protocol = load("best", settings).protocol  # of ratings, as the preset's data are
     assert isinstance(protocol, BestProtocol)
     return protocol
 
@@ -27,9 +28,10 @@ def best(**changes: Any) -> BestProtocol:
         ({"privacy__epsilon": COUNTS_UP_TO["device"]}, "bits-and-counts", "on-device"),
         ({"predicts": "server", "privacy__epsilon": COUNTS_UP_TO["server"]}, "bits-and-counts", "none"),
         ({"predicts": "server", "privacy__epsilon": 1.01 * COUNTS_UP_TO["server"]}, "fisher-optimal", "none"),
-        ({"privacy__per": "user"}, "residual-bits", "on-device"),
-        ({"item_set": "hidden", "privacy__per": "user"}, "user-level-bit", "on-device"),
-        ({"item_set": "hidden", "privacy__per": "cell"}, "hidden-threshold", "on-device"),
+        ({"privacy__per": "user", "item_set": "revealed"}, "residual-bits", "on-device"),
+        ({"privacy__per": "user", "predicts": "server"}, "user-level-bit", "none"),
+        ({"privacy__per": "cell"}, "hidden-threshold", "on-device"),
+        ({"item_set": "hidden"}, "hidden-threshold", "on-device"),
     ],
 )
 def test_the_pick_follows_from_epsilon_unit_item_set_and_who_predicts(
@@ -38,7 +40,52 @@ def test_the_pick_follows_from_epsilon_unit_item_set_and_who_predicts(
     protocol = best(**changes)
     assert protocol.picked.mechanism.kind == kind == protocol.facts.protects
     assert protocol.picked.personalization == personalization
-    assert f"Best picked {kind}: " in " ".join(protocol.guarantee((10, 10)).notes)
+    assert f"Best picked {kind}: " in " ".join(protocol.guarantee((100, 10)).notes)
+
+
+FEW, MANY = Public(943, 1682, RatingScale.evenly(1, 5, 1)), Public(30_000, 300, RatingScale.evenly(1, 5, 1))
+
+
+@pytest.mark.parametrize(
+    ("public", "changes", "picked", "trust"),
+    [
+        # With films' data, what may be said of 943 profiles without any trust is worth nothing at 1.
+        (FEW, {"privacy__per": "user"}, "nothing-sent", "local"),
+        (MANY, {"privacy__per": "user"}, "sums-on-device", "local"),
+        (MANY, {"privacy__per": "user", "privacy__epsilon": 2.0}, "user-level-bit", "local"),
+        (FEW, {"privacy__per": "user", "trust": "shuffle"}, "sums-on-device", "shuffle"),
+        (
+            FEW,
+            {"privacy__per": "user", "trust": "secure-aggregation"},
+            "sums-on-device",
+            "secure-aggregation",
+        ),
+        (FEW, {"privacy__per": "user", "trust": "central"}, "sums-on-device", "central"),
+        # Cells take no trust; where users are many, sums of whole profiles tell more than twice as much.
+        (FEW, {"privacy__per": "cell", "trust": "central"}, "hidden-threshold", "local"),
+        (MANY, {"privacy__per": "cell", "trust": "central"}, "sums-on-device", "central"),
+        (MANY, {"privacy__per": "cell"}, "hidden-threshold", "local"),
+        (FEW, {"privacy__per": "cell", "privacy__epsilon": 0.05}, "nothing-sent", "local"),
+        (MANY, {"trust": "central"}, "fisher-optimal", "local"),
+        # Masked numbers of this many items are more than a user may send.
+        (
+            FEW,
+            {"privacy__per": "user", "trust": "secure-aggregation", "max_bytes_up": 100},
+            "nothing-sent",
+            "local",
+        ),
+    ],
+)
+def test_the_pick_follows_from_what_is_protected_from_trust_and_from_public_numbers(
+    public: Public, changes: dict[str, Any], picked: str, trust: str
+) -> None:
+    protocol = best(**changes)
+    suited = protocol.suited(public)
+    assert f"Best picked {picked}: " in protocol.reasons(public)[0]
+    assert suited.guarantee((public.n_users, public.n_items)).trust == trust
+    if suited.facts.private:
+        promise = suited.promise()
+        assert (promise.epsilon, promise.unit) == (protocol.privacy.epsilon, suited.privacy.per)
 
 
 def ratings_of(users: int, items: int, per_user: int, scale: RatingScale) -> Ratings:

@@ -60,7 +60,7 @@ def test_cold_users_are_ranked_for_as_those_who_took_part(name: str) -> None:
     np.testing.assert_allclose(unknown["prediction"], of_twins, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["nothing-sent", "global-mean", "best-secret-set", "dp-als", "fmf-ldp"])
+@pytest.mark.parametrize("name", ["nothing-sent", "global-mean", "sums-on-device", "dp-als", "fmf-ldp"])
 def test_devices_predict_ratings_for_cold_users(name: str) -> None:
     summary = run_of_sets(name, dataset=RATED, split=COLD).summary
     assert 0 < summary["accuracy"]["rmse"] < 3

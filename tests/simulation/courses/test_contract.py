@@ -43,8 +43,8 @@ TRUSTING = (
     | {"dp-ials", "fcf", "gram-central"}
 )
 SUMMING = {
-    *("best-secret-set", "secagg-als", "secagg-item-effects"),
-    *("best-list", "gram-secagg", "public-start", "popularity-secagg"),
+    *("sums-on-device", "secagg-als", "secagg-item-effects"),
+    *("gram-secagg", "gram-with-groups", "public-start", "popularity-secagg"),
 }
 NOISY_SUMS = SUMMING | {
     *("dp-als", "dp-item-effects", "dp-ials", "gram-central"),

@@ -107,7 +107,7 @@ def test_every_user_loses_the_epsilon_of_its_row(dataset: DelimitedTable, tmp_pa
 
 def test_best_picks_by_the_largest_epsilon_of_the_column(dataset: DelimitedTable) -> None:
     done = run(
-        "best-on-device",
+        "best",
         dataset=dataset,
         overrides=["protocol.privacy={epsilon: chosen}", "simulation.backend=local"],
         page=False,

@@ -1,4 +1,4 @@
-"""Protocols of sums in rounds, dp-als and best-secret-set: what their rounds compose to, charge and send."""
+"""Protocols of sums in rounds, dp-als and sums-on-device: what their rounds compose to, charge and send."""
 
 import re
 from dataclasses import replace
@@ -56,7 +56,7 @@ def test_the_noise_of_sets_keeps_epsilon_under_both_adjacencies(adjacency: str, 
     assert gaussian_epsilon(times / composed, 1e-6) == pytest.approx(1.0, abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["dp-als", "best-secret-set"])
+@pytest.mark.parametrize("kind", ["dp-als", "sums-on-device"])
 def test_everybody_is_charged_for_what_was_promised(kind: str) -> None:
     spent = ran(kind).summary["privacy"]["epsilon_composed"]["max"]
     assert 2.0 * (1 - 1e-3) <= spent <= 2.0
@@ -74,7 +74,7 @@ def test_the_bits_do_not_depend_on_cohorts_whatever_fails(tmp_path: Path, aggreg
     """Of a secure sum from which a report is missing, nothing is learned: all releases would fail."""
     several = {"histogram": "netflix", "split": [0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]}
     protocol = {
-        "kind": "best-secret-set",
+        "kind": "sums-on-device",
         "privacy": {"epsilon": 8.0, "per": "user", "composition": "pld", "delta": 1e-5},
         "aggregation": {"kind": aggregation},
         "sums": {"histogram": "netflix"} if aggregation == "shuffle" else several,

@@ -63,7 +63,9 @@ def test_a_device_takes_what_it_can_rank_by_and_refuses_anything_else(tmp_path: 
     protocol = RandomizedSetsProtocol(privacy=PrivacyBudget(epsilon=1.0, per="cell"))
     populated(tmp_path / "run", synthetic(5, 8, 20, positive=">= 4"), protocol.installed)
     node = OneNode(tmp_path)
-    model, larger = (ListModel.of(np.ones(items), None, ItemTable.nothing()).encode() for items in (8, 9))
+    model, larger = (
+        ListModel.of(1.0 + np.arange(items), None, ItemTable.nothing()).encode() for items in (8, 9)
+    )
     assert node.told(DELIVER, factors=model) == []
     for wrong in (b"", model[:-1], model + b"\0", larger):
         assert node.told(DELIVER, factors=wrong) == RefusalCode.MALFORMED_REQUEST

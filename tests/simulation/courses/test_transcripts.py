@@ -14,7 +14,7 @@ from tests.simulation.attacking.games import SPYING, Spying
 from tests.simulation.conftest import presets
 
 QUICK = {
-    *("best-secret-set", "fcf", "federated-mf", "gram-local", "gram-secagg", "nothing-sent"),
+    *("sums-on-device", "fcf", "federated-mf", "gram-local", "gram-secagg", "nothing-sent"),
     *("one-bit-gradient", "pairs-in-blanket", "pg-mf", "randomized-sets", "weekly-fresh", "x-map"),
 }
 PRESETS = [
@@ -110,7 +110,7 @@ def test_randomized_sets_are_reports_on_every_cell() -> None:
         assert abs(cells.mean() - share) < 5.5 * np.sqrt(share * (1 - share) / cells.size)
 
 
-@pytest.mark.parametrize("name", ["gram-central", "gram-secagg", "dp-item-effects", "best-secret-set"])
+@pytest.mark.parametrize("name", ["gram-central", "gram-secagg", "dp-item-effects", "sums-on-device"])
 def test_a_sum_without_what_users_add_is_noise(name: str) -> None:
     """Mean squares of so many normal numbers are within a tenth, or six deviations, of their variance.
 
