@@ -18,7 +18,7 @@ from pathlib import Path
 
 from docs.tables.answer import choices
 from docs.tables.figures import figures
-from docs.tables.leaderboard import absolute_errors, accuracies, leaderboard, made
+from docs.tables.leaderboard import absolute_errors, accuracies, leaderboard, made, recalls, sizes
 from docs.tables.promises import changed, deviations, index, promises, settings
 from docs.tables.results import DOCS
 from simulation.console.terminal import exit_code
@@ -33,7 +33,9 @@ _MAKERS = (
     leaderboard,
     made,
     promises,
+    recalls,
     settings,
+    sizes,
 )
 BLOCKS: dict[str, Callable[..., str]] = {each.__name__.replace("_", "-"): each for each in _MAKERS}
 """What fills a block, by its name."""

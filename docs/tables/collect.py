@@ -29,6 +29,7 @@ _FIGURES = (
     *("status", "trust", "hides_rated_items", "unlinked", "epsilon_per_rating", "epsilon_per_user_max"),
     *("epsilon_claimed_per_rating", "epsilon_claimed_per_user", "epsilon_composed_max", "epsilon_any_two"),
     *("delta", "users", "items", "rmse", "mae", "sign_accuracy", "relative_error", "f_score_at_k", "rounds"),
+    *("ndcg_at_10", "recall_at_20", "ranking_ndcg_at_20"),
     *(f"{way}link_{kind}_mean_per_user" for kind in ("message", "network") for way in ("up", "down")),
 )
 """Columns of comparison.csv that are kept."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +39,7 @@ _DATASETS = {
     "douban": "Douban, books and music",
     "one-bit-synthetic": "synthetic signs",
     "csv": "ratings.csv",
+    "lightgcn": "sets of items",
 }
 
 
@@ -63,15 +64,35 @@ def accuracies(name: str, *protocols: str) -> str:
     # Tables of one comparison say of what they are.
     title = "*{}.*\n\n" if len(groups) > 1 else ""
     return "\n\n".join(
-        title.format(in_words(held, evaluation)) + _by_budget(group, rounded(evaluation.metric))
+        title.format(in_words(held, evaluation)) + _by_budget(group, metric.label, _accuracy(metric))
         for evaluation, group in groups.items()
+        for metric in [rounded(evaluation.metric)]
     )
 
 
 def absolute_errors(name: str, *protocols: str) -> str:
     """Return the mean absolute error at every budget; see `accuracies`."""
-    metric = next(metric for metric in METRICS if metric.column == "mae")
-    return _by_budget(_chosen(summary(name).results, protocols, name), rounded(metric))
+    return _of_metric("mae", name, protocols)
+
+
+def recalls(name: str, *protocols: str) -> str:
+    """Return the recall at 20 at every budget; see `accuracies`."""
+    return _of_metric("recall_at_20", name, protocols)
+
+
+def sizes(name: str, *protocols: str) -> str:
+    """Return the bytes of messages, up and down, at every budget; see `accuracies`."""
+    title = f"{PRICE[0].title}, {PRICE[0].unit}"
+    return _by_budget(_chosen(summary(name).results, protocols, name), title, PRICE[0].text)
+
+
+def _of_metric(column: str, name: str, protocols: Sequence[str]) -> str:
+    metric = rounded(next(metric for metric in METRICS if metric.column == column))
+    return _by_budget(_chosen(summary(name).results, protocols, name), metric.label, _accuracy(metric))
+
+
+def _accuracy(metric: Metric) -> Callable[[ProtocolResult], str]:
+    return lambda result: number(result.mean(metric.column), metric.digits)
 
 
 def _chosen(results: Sequence[ProtocolResult], names: Sequence[str], summary: str) -> list[ProtocolResult]:
@@ -83,16 +104,16 @@ def _chosen(results: Sequence[ProtocolResult], names: Sequence[str], summary: st
     return [result for name in names or known for result in known[name]]
 
 
-def _by_budget(results: Sequence[ProtocolResult], metric: Metric) -> str:
+def _by_budget(results: Sequence[ProtocolResult], title: str, text: Callable[[ProtocolResult], str]) -> str:
     """Return a table with a row for each protocol and a column for each budget."""
-    held = {(each.name, each.budget): number(each.mean(metric.column), metric.digits) for each in results}
+    held = {(each.name, each.budget): text(each) for each in results}
     budgets = sorted({each.budget for each in results}, key=lambda budget: budget or 0.0)
 
     def at(budget: float | None) -> Column[str]:
-        title = "no budget" if budget is None else f"ε = {budget:g}"
-        return replace(text_column(title, lambda name: held.get((name, budget), "")), holds=float)
+        head = "no budget" if budget is None else f"ε = {budget:g}"
+        return replace(text_column(head, lambda name: held.get((name, budget), "")), holds=float)
 
-    first: Column[str] = text_column(metric.label, "`{}`".format)
+    first: Column[str] = text_column(title, "`{}`".format)
     return column_table([first, *map(at, budgets)], list(by_protocol(results)))
 
 
