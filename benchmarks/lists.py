@@ -58,7 +58,8 @@ def fitting() -> None:
     """Print what sweeps take, here and by the package implicit."""
     for users, items, ratings, sweeps in ((6034, 3533, 1_000_209, 16), (500, 100_000, 17_000, 1)):
         dataset = Synthetic(users=users, items=items, ratings=ratings, positive=">= 4")
-        sets, options = selected(dataset).load().to_sets(), ImplicitOptions(sweeps=sweeps)
+        sets = selected(dataset).load().to_sets()
+        options = ImplicitOptions.of(sets, sweeps=sweeps)
         size = f"{sweeps} sweeps over {users:,} users x {items:,} items of rank {options.rank}"
         ials(sets[:9], options)
         print(f"iALS, {size}: {seconds(ials, sets, options):.2f} s")

@@ -32,7 +32,8 @@ FILE = Path(__file__).with_suffix(".json")
 TRIALS = 400
 ON_REAL_RATINGS: dict[str, dict[str, Any]] = {
     **{name: {} for name in ("blp-mf", "blp-mog-mf", "zheng-rr", "one-bit-gradient", "dp-als", "plain-mf")},
-    **{name: {} for name in ("best-hidden-set", "best-secret-set", "best-server")},
+    **{name: {} for name in ("cells-on-device", "sums-on-device")},
+    "best": {"predicts": "server"},
     "pg-mf": {"rounds": 3},
     "gram-secagg": {},
     "pairs-in-blanket": {},

@@ -39,7 +39,7 @@ from dprec.lists.gram import GramSettings
 from dprec.metrics import Hits
 from dprec.protocols import gram, public_start
 from dprec.protocols.base import Public
-from dprec.protocols.gram import GramProtocol, PairTableOptions, TableOptions, TableProtocol
+from dprec.protocols.gram import GramProtocol, ListTableOptions, PairTableOptions, TableProtocol
 from dprec.protocols.popular import PopularityProtocol
 from dprec.protocols.public_start import PublicStartProtocol
 from dprec.protocols.sums import SummedServer
@@ -150,7 +150,7 @@ def tastes_at(tau: float, draw: Draw) -> PublicStartProtocol:
     """Return `public-start` at a noise."""
     n_items = draw.sets.shape[1]
     size = rules.table_items(tau, n_items, content=True)
-    return PublicStartProtocol(table=TableOptions().suited(size, tau, n_items))
+    return PublicStartProtocol(table=ListTableOptions().suited(size, tau, n_items))
 
 
 def reached(protocol: TableProtocol | PopularityProtocol, tau: float, draw: Draw) -> float:

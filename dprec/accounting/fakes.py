@@ -164,10 +164,7 @@ def least_fakes(
     null_fakes : float
         Of the null message, over those of r messages; at least 1.
 
-    Raises
-    ------
-    SettingError
-        For more than about `MOST_FAKES`.
+    Raises SettingError for more than about `MOST_FAKES`.
     """
     from scipy.optimize import brentq
 

@@ -84,7 +84,7 @@ _UNKNOWN_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions(Options):
+class ListTableOptions(Options):
     """Which items take part in a table, and what is spent to find them.
 
     What is left out follows from public numbers: users, items, budget and who adds up; see
@@ -167,7 +167,7 @@ class TableProtocol(SumsProtocol):
     privacy: PrivacyBudget | None = option("What is promised for all rounds together, per user.", None)
     adjacency: Adjacency = option(COMPARED.format("more"), "add-or-remove-one")
     max_bytes_up: int = option(MAX_BYTES_UP, 300_000, ge=1)
-    table: TableOptions = option("Which items take part.", TableOptions())
+    table: ListTableOptions = option("Which items take part.", ListTableOptions())
     max_bytes_down: int | None = option(MAX_BYTES_DOWN, None, reader="server", ge=1)
 
     def __post_init__(self) -> None:
@@ -221,8 +221,8 @@ class TableProtocol(SumsProtocol):
             raise SettingError("max_bytes_up", f"{self.max_bytes_up:,}", accepted)
         return replace(self, table=self.table_of(given, size, noise_of(size), public))
 
-    def table_of(self, given: TableOptions, size: int, tau: float, public: Public) -> TableOptions:
-        """Return the options of a table of so many items; see `TableOptions.suited`."""
+    def table_of(self, given: ListTableOptions, size: int, tau: float, public: Public) -> ListTableOptions:
+        """Return the options of a table of so many items; see `ListTableOptions.suited`."""
         return given.suited(size, tau, public.n_items)
 
     def most_bytes_up(self, public: Public) -> int:
@@ -256,7 +256,7 @@ class TableProtocol(SumsProtocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairTableOptions(TableOptions):
+class PairTableOptions(ListTableOptions):
     """How devices are asked about the items that go together."""
 
     coherent_share: float | None = option(
@@ -306,7 +306,7 @@ class PairTableOptions(TableOptions):
         return replace(self, groups=groups, grouped_items=min(max(items, size), n_items))
 
     def check(self, n_items: int) -> None:
-        """Raise SettingError for rounds that nothing is left for; see `TableOptions.check`."""
+        """Raise SettingError for rounds that nothing is left for; see `ListTableOptions.check`."""
         super().check(n_items)
         if self.items and self.groups and self.left - self.groups_share < LEAST_SHARE:
             found = f"{self.groups_share:g}, of {self.left:g} that popularity leaves"
@@ -331,7 +331,7 @@ class GramProtocol(TableProtocol):
         """Return the pairs, itself and itself included."""
         return pairs_of(items)
 
-    def table_of(self, given: TableOptions, size: int, tau: float, public: Public) -> PairTableOptions:
+    def table_of(self, given: ListTableOptions, size: int, tau: float, public: Public) -> PairTableOptions:
         """Return the options of a table, with the groups and the search that suit it."""
         table = super().table_of(given, size, tau, public)
         assert isinstance(table, PairTableOptions)

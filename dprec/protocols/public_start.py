@@ -38,7 +38,7 @@ from dprec.lists.products import (
 )
 from dprec.protocols.base import Public
 from dprec.protocols.components import AnyAggregation
-from dprec.protocols.gram import TableOptions, TableProtocol
+from dprec.protocols.gram import ListTableOptions, TableProtocol
 from dprec.protocols.searches import (
     LEAST_DEVIATION,
     NOTHING_PUBLIC,
@@ -115,7 +115,7 @@ class PublicStartProtocol(TableProtocol):
 class TasteDevice(SummedDevice):
     """What devices rank by: what they know without the table, and how scores follow features."""
 
-    table: TableOptions
+    table: ListTableOptions
     public: ListModel
     """Popularity, and what is public of the items."""
     items: Int32s
@@ -216,7 +216,7 @@ class TasteDevice(SummedDevice):
 class TasteServer(SummedServer):
     """Learns popularity, then what the users of items like, from products with public features."""
 
-    options: TableOptions
+    options: ListTableOptions
     n_items: int
     catalogue: Catalogue | None
     most_bytes: int | None = None

@@ -124,10 +124,11 @@ _HALVINGS = 12
 def shrunk(values: Floats, counts: Ints, norm: int) -> Floats:
     """Return the numbers of every device, in steps, scaled down where rounding makes them too long.
 
-    A number x becomes b or b + 1 in absolute value, the latter with probability f = |x| - b. So the squared
-    norm has the mean sum b^2 + f (2 b + 1) and the variance sum f (1 - f) (2 b + 1)^2. Where the mean and a
-    deviation together are within the bound, it is kept with a probability of 1/2 at least (Cantelli). A
-    device takes the largest factor at which they are that is found: what it has decides, and nothing else.
+    A number of b steps and a part f of one becomes b or b + 1 in absolute value, the latter with probability
+    f. So the squared norm has the mean sum b^2 + f (2 b + 1), and the variance sum f (1 - f) (2 b + 1)^2.
+    Where the mean and a deviation together are within the bound, it is kept with a probability of 1/2 at
+    least (Cantelli). A device takes the largest factor at which they are that is found: what it has decides,
+    and nothing else.
 
     ``counts``: of numbers by device, shape (devices,).
     """

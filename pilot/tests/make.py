@@ -193,7 +193,7 @@ BLP = _values("blp-mf", _ONE_SHOT)
 PG = _values("pg-mf", _ITERATIVE)
 GRAM = _values("gram-central", _GRAM, "user-holdout", dataset=_SETS)
 GRAM_LOCAL = _values("gram-local", {**_GRAM, **_LOCAL}, "user-holdout", dataset=_SETS)
-SECRET_SET = _values("best-secret-set", {"kind": "best-secret-set", "aggregation": {"kind": "central"}})
+SECRET_SET = _values("sums-on-device", {"kind": "sums-on-device", "aggregation": {"kind": "central"}})
 OF_ONES_OWN = _values("item-histogram", {"kind": HISTOGRAM, **_LOCAL})
 """A protocol of sums from a user's file."""
 RANDOMIZED_SETS = _values(

@@ -1,6 +1,7 @@
 """A population small enough to run in an instant, and the presets that are tried on it."""
 
 import copy
+import json
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -53,6 +54,10 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Expected:
 
 
 CHANGED: dict[str, tuple[str, dict[str, Any]]] = {
+    "gram-with-groups": (
+        "gram-secagg",
+        {"protocol.table": {"items": 20, "popularity_share": 0.2, "groups": 4, "grouped_items": 60}},
+    ),
     "secagg-als": ("secagg-item-effects", {"protocol.factorization.rank": 3}),
     "weekly-fresh": ("weekly-increments", {"schedule.kind": "fresh"}),
     "weekly-two-layers": ("weekly-increments", {"schedule.kind": "two-layers"}),
@@ -119,10 +124,12 @@ def dprec(capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 def run_of_sets(name: str, output: Path | None = None, copies: int = 0, **parts: Any) -> RunResult:
-    """Run a preset on positive interactions of few users, or on so many copies of these."""
+    """Run a preset, or one of `CHANGED`, on positive pairs of few users, or on so many copies of these."""
     data = {**POSITIVE_DATA, "copies": copies} if copies else POSITIVE_DATA
+    name, changes = CHANGED.get(name, (name, {}))
+    overrides = [f"{key}={json.dumps(value)}" for key, value in changes.items()] + parts.pop("overrides", [])
     settings: dict[str, Any] = {"dataset": data, "simulation": ON_THIS_MACHINE, **parts}
-    return run(name, output, page=False, **settings)
+    return run(name, output, page=False, overrides=overrides, **settings)
 
 
 def run_of_ratings(

@@ -20,7 +20,6 @@ from tests.simulation.conftest import presets
 REPEATED = {
     # The same symbols, computed again to know which ratings are left for counts.
     "counts-and-bits": ["dprec/reports/cells.py CellFamily.drawn"],
-    "best-server": ["dprec/reports/cells.py CellFamily.drawn"],
     # The noise of an entry that is predicted again.
     "one-bit-output": ["dprec/randomness/counters.py NoiseGrid.noise"],
     # Every collection learns from the same start. What devices repeat is bound to data, which count as alike.

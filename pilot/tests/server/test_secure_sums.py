@@ -40,7 +40,7 @@ TRAFFIC = [
 ]
 THOROUGH = [
     pytest.param(name, marks=pytest.mark.thorough)
-    for name in ("secagg-item-effects", "gram-secagg", "best-secret-set")
+    for name in ("secagg-item-effects", "gram-secagg", "sums-on-device")
 ]
 SUMMING = (
     *THOROUGH,

@@ -8,7 +8,7 @@ from dprec.catalogue import Catalogue
 from dprec.lists.model import POPULARITY_STEP, ItemTable, ListModel
 from dprec.lists.products import COLUMNS
 from dprec.protocols.base import Public
-from dprec.protocols.gram import TableOptions
+from dprec.protocols.gram import ListTableOptions
 from dprec.protocols.public_start import TASTES_STEP, PublicStartProtocol, TasteDevice
 from dprec.ratings import POSITIVE
 from tests import make
@@ -22,9 +22,9 @@ NAMED = Catalogue(np.linspace(-1, 1, ITEMS)[:, None], HALVES, ("year",), ("even"
 
 @pytest.mark.parametrize(
     "options",
-    [TableOptions(items=8, popularity_share=0.2), TableOptions(items=ITEMS, popularity_share=0.0)],
+    [ListTableOptions(items=8, popularity_share=0.2), ListTableOptions(items=ITEMS, popularity_share=0.0)],
 )
-def test_devices_rank_by_what_the_users_of_items_like(options: TableOptions) -> None:
+def test_devices_rank_by_what_the_users_of_items_like(options: ListTableOptions) -> None:
     people, protocol = make.profiles_of_sets(some_sets()), PublicStartProtocol(table=options)
     _, devices = played(protocol, people, POSITIVE, multiplier=2.0, catalogue=NAMED)
     asked, device = devices[-2:]
@@ -37,7 +37,7 @@ def test_devices_rank_by_what_the_users_of_items_like(options: TableOptions) -> 
 
 
 def test_without_a_table_there_is_popularity_alone() -> None:
-    sets, protocol = some_sets(), PublicStartProtocol(table=TableOptions(items=0))
+    sets, protocol = some_sets(), PublicStartProtocol(table=ListTableOptions(items=0))
     assert [each.n_rows for each in protocol.largest(Public(9, ITEMS, POSITIVE))] == [ITEMS]
     _, devices = played(protocol, make.profiles_of_sets(sets), POSITIVE)
     normalised = sp.diags_array(1 / np.sqrt(np.maximum(sets.sum(axis=1), 1))) @ sets
@@ -47,7 +47,7 @@ def test_without_a_table_there_is_popularity_alone() -> None:
 
 
 def test_a_model_is_received_within_half_a_step_and_sent_on_as_it_was_received() -> None:
-    random, options = np.random.default_rng(4), TableOptions(items=3, popularity_share=0.1)
+    random, options = np.random.default_rng(4), ListTableOptions(items=3, popularity_share=0.1)
     popularity = random.standard_normal(ITEMS).astype(np.float32).astype(float)
     bins = random.integers(0, 64, (1, ITEMS), dtype=np.uint8)
     public = ListModel(popularity, HALVES, bins, ItemTable.nothing())

@@ -22,7 +22,7 @@ from dprec.completion import Profiles
 from dprec.components import Options, from_json, option, to_json
 from dprec.errors import SettingError
 from dprec.protocols.base import Public
-from dprec.protocols.gram import PairTableOptions, TableOptions
+from dprec.protocols.gram import ListTableOptions, PairTableOptions
 from dprec.protocols.implicit_als import ImplicitAlsOptions
 from dprec.protocols.private_als import FactorizationOptions
 from dprec.protocols.registry import PROTOCOLS, AnyProtocol
@@ -74,7 +74,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "popularity": {"search": SearchOptions(numbers=64, rounds=3)},
     **{kind: {"table": PAIRS} for kind in ("gram", "pairs-in-blanket")},
     WITH_GROUPS: {"table": GROUPS},
-    "public-start": {"table": TableOptions(items=5, popularity_share=0.2)},
+    "public-start": {"table": ListTableOptions(items=5, popularity_share=0.2)},
 }
 WHO_ADDS_UP = {
     "central": CentralAggregation(),
@@ -292,7 +292,7 @@ DRAWN: dict[str, tuple[str, st.SearchStrategy[Any]]] = {
             },
         ),
     ),
-    "public-start": ("table", drawn(TableOptions)),
+    "public-start": ("table", drawn(ListTableOptions)),
 }
 AGGREGATIONS_DRAWN: dict[str, st.SearchStrategy[Any]] = {
     "central": drawn(CentralAggregation),

@@ -18,7 +18,7 @@ from dprec.private_als.statistics import (
     StatisticsContributions,
     StatisticsLayout,
 )
-from dprec.protocols.gram import PairTableOptions, SetDevice, TableOptions
+from dprec.protocols.gram import ListTableOptions, PairTableOptions, SetDevice
 from dprec.protocols.implicit_als import ImplicitContributions, ImplicitLayout
 from dprec.protocols.item_sums import GroupSum
 from dprec.protocols.public_start import TasteDevice
@@ -101,7 +101,7 @@ def lists(draw: st.DrawFn) -> Honest:
     categories = np.array(draw(st.lists(st.booleans(), min_size=3 * ITEMS, max_size=3 * ITEMS)))
     bins = np.arange(2 * ITEMS, dtype=np.uint8).reshape(2, ITEMS)
     public = ListModel(np.zeros(ITEMS), categories.reshape(ITEMS, 3), bins, PublicTable.nothing())
-    options = TableOptions(items=ITEMS, popularity_share=0.0, fewest=fewest)
+    options = ListTableOptions(items=ITEMS, popularity_share=0.0, fewest=fewest)
     everything = np.arange(ITEMS, dtype=np.int32)
     products = TasteDevice(options, public, everything, np.zeros((ITEMS, 0)), 0.0).release(1)
     table = PairTableOptions(items=ITEMS, popularity_share=0.0, groups=3, fewest=fewest)

@@ -13,9 +13,10 @@ KINDS = list(ATTACKS)
 PROVED = "attribute_", "linkage_top1", "membership_auc", "membership_tpr", "rounds_membership_auc"
 """How the names of figures begin that have a bound; see `dprec.attacks.bounds`."""
 LATER = [
-    *("best-hidden-set", "one-bit-on-device", "shuffled-on-device", "user-level-bit", "item-average"),
+    *("cells-on-device", "one-bit-on-device", "shuffled-on-device", "user-level-bit", "item-average"),
     *("dp-item-effects", "pg-mf", "fmf-ldp", "x-map", "one-bit-input"),
-    *("gram-secagg", "best-secret-set", "randomized-sets", "pairs-in-blanket", "public-start", "popularity"),
+    *("gram-secagg", "gram-with-groups", "sums-on-device", "randomized-sets", "pairs-in-blanket"),
+    *("public-start", "popularity"),
 ]
 
 

@@ -114,7 +114,7 @@ SUMS: dict[str, tuple[dict[str, Any], int]] = {
         20,
     ),
     "tastes": ({**GRAM, "kind": "public-start", "aggregation": {"kind": "central"}}, 35),
-    "best": ({**GRAM, "kind": "best-list", "fewest": 15}, 1),
+    "best": ({**GRAM, "kind": "best", "trust": "secure-aggregation", "fewest": 15}, 3),
 }
 """Protocols of sums, and the rank of the target at most, of 40 items of which it is the least popular."""
 

@@ -84,11 +84,14 @@ def test_the_sums_of_who_represents_others_have_as_much_noise_per_user() -> None
 
 
 def test_what_a_population_could_not_do_is_refused_where_others_represent_it() -> None:
-    narrow = ["protocol.aggregation.modulus_bits=21"]
-    many = {**POSITIVE_DATA, "copies": 60_000, "simulated_up_to": 599}
-    run_of_sets("popularity-secagg", dataset={**POSITIVE_DATA, "copies": 60}, overrides=narrow)
+    narrow = [
+        "protocol.aggregation={kind: secure-aggregation, modulus_bits: 22}",
+        "protocol.factorization={rank: 2, rounds: 1}",
+    ]
+    few, many = ({**POSITIVE_DATA, "copies": copies, "simulated_up_to": 599} for copies in (60, 60_000))
+    run_of_sets("dp-ials", dataset=few, overrides=narrow)
     with refused_at("protocol.aggregation.modulus_bits"):
-        run_of_sets("popularity-secagg", dataset=many, overrides=narrow)
+        run_of_sets("dp-ials", dataset=many, overrides=narrow)
 
 
 def test_only_sums_represent_others() -> None:

@@ -21,7 +21,7 @@ def test_papers_of_all_parts_are_cited_once_and_so_is_dprec() -> None:
     ]
     # No noise is nobody's invention.
     assert keys("plain-mf") == ["dprec"]
-    assert keys("best-on-device") == ["dprec", "kairouz2014"]
+    assert keys("best") == ["dprec", "kairouz2014"]
 
 
 def test_schedules_and_attacks_are_parts() -> None:
