@@ -537,8 +537,7 @@ class SetServer(SummedServer):
     @property
     def notes(self) -> tuple[str, ...]:
         """Say what the limit costs."""
-        model = self._model
-        return note_on_limit(self.most_bytes, model.encode(), model.within(self.most_bytes).encode())
+        return note_on_limit(self.most_bytes, self._model)
 
     def learn(
         self, layout: Release, round_index: int, released: Floats, deviation: float, users: int

@@ -370,7 +370,7 @@ class OneShotProtocol(CollectionProtocol):
             table = for_everybody(table, linked, numbers, public=self.completion.knows_shares)
         whole = replace(table, cautions=cautions)
         encoded = whole.within(self.max_bytes_down).encode()
-        notes = sharing.note_on_limit(self.max_bytes_down, whole.encode(), encoded)
+        notes = sharing.note_on_limit(self.max_bytes_down, whole)
         sent = ItemTable.decode(encoded, n_levels=linked.scale.levels, n_items=linked.shape[1])
         return Learned(completed, self.process, sent, encoded, notes)
 

@@ -241,7 +241,7 @@ class TasteServer(SummedServer):
     @property
     def notes(self) -> tuple[str, ...]:
         """Say what the limit costs."""
-        return note_on_limit(self.most_bytes, self._model.encode(), self.held.encode())
+        return note_on_limit(self.most_bytes, self._model)
 
     def learn(
         self, layout: Release, round_index: int, released: Floats, deviation: float, users: int

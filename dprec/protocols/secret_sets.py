@@ -500,7 +500,7 @@ class TableServer(SummedServer):
     @property
     def notes(self) -> tuple[str, ...]:
         """Say what the limit costs."""
-        return note_on_limit(self.most_bytes, self._whole.encode(), self.learned.table.encode())
+        return note_on_limit(self.most_bytes, self._whole)
 
     @property
     def _whole(self) -> ItemTable:

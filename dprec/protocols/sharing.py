@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import typing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,13 +42,26 @@ MAX_BYTES_DOWN = (
 """What the setting means, for every protocol that has it."""
 
 
-def note_on_limit(most: int | None, whole: bytes, sent: bytes) -> tuple[str, ...]:
-    """Say what a limit costs, given what is sent without it and with it; nothing where it costs nothing."""
-    if most is None or len(sent) == len(whole):
+class Limited(typing.Protocol):
+    """What devices are sent to predict from, which can be made to fit a number of bytes."""
+
+    def encode(self) -> bytes:
+        """Return the bytes."""
+
+    def within(self, most: int | None) -> Limited:
+        """Return it in at most so many bytes."""
+
+
+def note_on_limit(most: int | None, whole: Limited) -> tuple[str, ...]:
+    """Say what a limit costs that is put to what devices are sent; nothing where it costs nothing."""
+    if most is None:
+        return ()
+    needed, sent = len(whole.encode()), len(whole.within(most).encode())
+    if sent == needed:
         return ()
     return (
-        f"Devices are sent {len(sent):,} bytes to predict from, in place of {len(whole):,} (max_bytes_down: "
-        f"{most:,}): {len(sent) / len(whole):.0%} of the bits that their noise is worth.",
+        f"Devices are sent {sent:,} bytes to predict from, in place of {needed:,} (max_bytes_down: "
+        f"{most:,}): {sent / needed:.0%} of the bits that their noise is worth.",
     )
 
 

@@ -51,7 +51,7 @@ class RandomizedSetsCourse(CollectionCourse[RandomizedSetsProtocol]):
         learned = whole.within(most).encode()
         spent = broadcast_parameters(grid, task.roster, task.group, learned, collected.traffic)
         model = self.protocol.device(learned, task.n_items, task.scale)
-        notes = note_on_limit(most, whole.encode(), learned)
+        notes = note_on_limit(most, whole)
         return ServedSets(collected, spent, reports, model, notes)
 
     def served(self, task: ServerTask, held: ServedSets) -> ServerOutcome:
