@@ -60,15 +60,13 @@ from dprec.protocols.searches import (
     LEAST_DEVIATION,
     MAX_BYTES_UP,
     SearchOptions,
+    SearchSum,
     bytes_of_search,
     bytes_up,
     decode_found,
     decode_search,
     encode_found,
     encode_search,
-    popularity_about,
-    popularity_cells,
-    popularity_release,
 )
 from dprec.protocols.sharing import COMPARED, MAX_BYTES_DOWN, note_on_limit
 from dprec.protocols.sums import LEAST_SHARE, SummedDevice, SummedServer, SumsProtocol
@@ -448,10 +446,13 @@ class SetDevice(SummedDevice):
         size = self.pairs.items.size
         return min(max(self.table.grouped_items or size, size), self.n_items), size, self.table.groups or 0
 
-    def asked(self, round_index: int) -> PairSum | GroupSum | None:
-        """Return the sum of a round; None of one that looks for popular items."""
+    def asked(self, round_index: int) -> SearchSum | PairSum | GroupSum:
+        """Return the sum of a round; rounds after the last stage of a search may ask that one again."""
         kind = 0 if self.again else self.table.kind_of(round_index)
-        return (None, self.pairs, self.known_groups)[kind]
+        if kind:
+            return self.pairs if kind == 1 else self.known_groups
+        stage = self.search.plan.stage_of(round_index)
+        return SearchSum(self.search, stage, self.table.fewest, self.table.normalised)
 
     @property
     def known_groups(self) -> GroupSum:
@@ -465,31 +466,23 @@ class SetDevice(SummedDevice):
 
     def release(self, round_index: int) -> Release:
         """Return popularity, a number for each pair, or for each item and group."""
-        asked = self.asked(round_index)
-        if asked is not None:
-            return asked.release(self, round_index)
-        fewest, normalised = self.table.fewest, self.table.normalised
-        return popularity_release(self, self.search, round_index, fewest=fewest, normalised=normalised)
+        return self.asked(round_index).release(self, round_index)
 
     def taking_part(self, profiles: Profiles, release: Release) -> Profiles:
         """Return the sets, where a table or groups are asked for as places among their items."""
-        asked = self.asked(release.round_index)
-        return profiles if asked is None else asked.taking_part(profiles)
+        return self.asked(release.round_index).taking_part(profiles)
 
     def cells(self, profiles: Profiles, release: Release, words: Uint64s) -> tuple[Ints, AnyInts, Floats]:
         """Return what users add to the sum of a round."""
-        asked = self.asked(release.round_index)
-        return popularity_cells(profiles, release, self.search) if asked is None else asked.cells(profiles)
+        return self.asked(release.round_index).cells(profiles)
 
     def work(self, counts: Ints, release: Release) -> Ints:
         """Return how many numbers users with so many items add."""
-        asked = self.asked(release.round_index)
-        return counts if asked is None else asked.work(counts)
+        return self.asked(release.round_index).work(counts)
 
     def about(self, items: AnyInts, layout: Release) -> Bools:
         """Return the numbers that say something about some items."""
-        asked = self.asked(layout.round_index)
-        return popularity_about(items, layout, self.search) if asked is None else asked.about(items)
+        return self.asked(layout.round_index).about(items)
 
     def predictions(self, profiles: Profiles) -> Floats:
         """Return the scores of all items."""

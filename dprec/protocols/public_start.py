@@ -42,9 +42,7 @@ from dprec.protocols.gram import ListTableOptions, TableProtocol
 from dprec.protocols.searches import (
     LEAST_DEVIATION,
     NOTHING_PUBLIC,
-    popularity_about,
-    popularity_cells,
-    popularity_release,
+    SearchSum,
 )
 from dprec.protocols.sharing import note_on_limit
 from dprec.protocols.sums import SummedDevice, SummedServer
@@ -133,8 +131,9 @@ class TasteDevice(SummedDevice):
         return public_features(self.public.categories, self.public.bins)
 
     @property
-    def _search(self) -> PopularitySearch:
-        return PopularitySearch.of_all(self.public.popularity.size)
+    def _popularity(self) -> SearchSum:
+        everything = PopularitySearch.of_all(self.public.popularity.size)
+        return SearchSum(everything, 0, self.table.fewest, self.table.normalised)
 
     def encode(self) -> bytes:
         """Return the bytes that devices are sent, the weights rounded to steps."""
@@ -165,7 +164,7 @@ class TasteDevice(SummedDevice):
         """Return popularity, or a number for each item of the table and each feature."""
         n_items, fewest = self.public.popularity.size, self.table.fewest
         if not self.table.asks_table(round_index):
-            return popularity_release(self, self._search, fewest=fewest, normalised=self.table.normalised)
+            return self._popularity.release(self, round_index)
         rows, most = self.items.size * COLUMNS, 1 / math.sqrt(fewest)
 
         def honest(counts: Ints) -> Floats:
@@ -176,7 +175,7 @@ class TasteDevice(SummedDevice):
     def cells(self, profiles: Profiles, release: Release, words: Uint64s) -> tuple[Ints, AnyInts, Floats]:
         """Return popularity, or for each item of a set the features of all its others, of norm 1 together."""
         if not self.table.asks_table(release.round_index):
-            return popularity_cells(profiles, release, self._search)
+            return self._popularity.cells(profiles)
         n_users, features = profiles.n_users, self.features
         places, present = find(self.items, profiles.items)
         owners, places, own = profiles.users[present], places[present], features[profiles.items[present]]
@@ -197,7 +196,7 @@ class TasteDevice(SummedDevice):
     def about(self, items: AnyInts, layout: Release) -> Bools:
         """Return the items, or the features of those that take part."""
         if not self.table.asks_table(layout.round_index):
-            return popularity_about(items, layout, self._search)
+            return self._popularity.about(items)
         return np.repeat(np.isin(self.items, items), COLUMNS)
 
     def predictions(self, profiles: Profiles) -> Floats:

@@ -112,42 +112,56 @@ def bytes_of_search(
     return bytes_up(aggregation, layouts)
 
 
-def popularity_release(
-    device: SummedDevice,
-    search: PopularitySearch,
-    round_index: int = 1,
-    *,
-    fewest: int = 1,
-    normalised: bool = True,
-) -> Release:
-    """Return the numbers of a round of a search: 1 / sqrt(n) for each of a user's n, or 1 if not normalised.
+@dataclass(frozen=True, eq=False)
+class SearchSum:
+    """A number for each item that a stage of a search has left, or for each bucket of such items.
 
-    A user with several items in a bucket adds to it what one with a single item there does. Rounds after the
-    last stage ask it again.
+    A user with several items in a bucket adds to it what one with a single item there does.
     """
-    rows, n_items = search.plan.stages[search.plan.stage_of(round_index)].rows, search.plan.n_items
-    if not normalised:
-        return Release(device, round_index, rows, n_items, bounded=False, honestly=np.ones_like)
-    return Release(device, round_index, rows, n_items, most=1 / math.sqrt(fewest), fewest=fewest)
 
+    search: PopularitySearch
+    stage: int
+    """From 0."""
+    fewest: int = 1
+    """Items that every set counts as having at least."""
+    normalised: bool = True
+    """Whether a user adds 1 / sqrt(n) to each of n numbers, or 1."""
 
-def popularity_cells(
-    profiles: Profiles, release: Release, search: PopularitySearch
-) -> tuple[Ints, AnyInts, Floats]:
-    """Return what users add to `popularity_release`."""
-    rows, present = search.rows(profiles.items, search.plan.stage_of(release.round_index))
-    owners, rows = np.divmod(np.unique(profiles.users[present] * release.rows + rows[present]), release.rows)
-    counts = np.bincount(owners, minlength=profiles.n_users)
-    each = 1 / np.sqrt(np.maximum(counts, release.fewest)) if release.bounded else np.ones(counts.size)
-    return offsets(counts), rows, np.repeat(each, counts)
+    @property
+    def rows(self) -> int:
+        """Numbers of the sum."""
+        return self.search.plan.stages[self.stage].rows
 
+    def release(self, device: SummedDevice, round_index: int) -> Release:
+        """Return the sum of a round."""
+        rows, n_items = self.rows, self.search.plan.n_items
+        if not self.normalised:
+            return Release(device, round_index, rows, n_items, bounded=False, honestly=np.ones_like)
+        most = 1 / math.sqrt(self.fewest)
+        return Release(device, round_index, rows, n_items, most=most, fewest=self.fewest)
 
-def popularity_about(items: AnyInts, release: Release, search: PopularitySearch) -> Bools:
-    """Return which numbers of `popularity_release` say something about some items, shape (rows,)."""
-    about = np.zeros(release.rows, dtype=np.bool_)
-    rows, present = search.rows(items, search.plan.stage_of(release.round_index))
-    about[rows[present]] = True
-    return about
+    def taking_part(self, profiles: Profiles) -> Profiles:
+        """Return the sets."""
+        return profiles
+
+    def cells(self, profiles: Profiles) -> tuple[Ints, AnyInts, Floats]:
+        """Return an equal part for each number that an item of a user shares in."""
+        size, (rows, present) = self.rows, self.search.rows(profiles.items, self.stage)
+        owners, rows = np.divmod(np.unique(profiles.users[present] * size + rows[present]), size)
+        counts = np.bincount(owners, minlength=profiles.n_users)
+        each = 1 / np.sqrt(np.maximum(counts, self.fewest)) if self.normalised else np.ones(counts.size)
+        return offsets(counts), rows, np.repeat(each, counts)
+
+    def work(self, counts: Ints) -> Ints:
+        """Return the numbers of sets of so many items."""
+        return counts
+
+    def about(self, items: AnyInts) -> Bools:
+        """Return the numbers that some items share in."""
+        about = np.zeros(self.rows, dtype=np.bool_)
+        rows, present = self.search.rows(items, self.stage)
+        about[rows[present]] = True
+        return about
 
 
 def encode_search(search: PopularitySearch) -> bytes:
