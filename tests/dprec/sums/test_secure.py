@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -217,6 +217,7 @@ PUBLIC = st.builds(
     sketch=st.none() | st.floats(0.05, 0.5),
     rotation=st.booleans(),
 )
+@example(layout=popularity(1000), users=100_000, multiplier=3.0, sketch=None, rotation=False)
 @settings(max_examples=30, deadline=None)
 def test_a_grid_by_rule_adds_a_tenth_to_the_noise_with_the_fewest_bits_and_is_never_refused(
     layout: Release, users: int, multiplier: float, sketch: float | None, rotation: bool
