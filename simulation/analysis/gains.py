@@ -259,6 +259,13 @@ def worse_than_nothing(accuracy: float, baseline: float, metric: Metric) -> str 
     return f"Worse than sending nothing: {metric.label} {reached}, with nothing sent {base}."
 
 
+_ERRORS_ALIKE = (
+    "since its predictions no longer follow the reports: all are clipped or shrunk to the same "
+    "values whatever devices send"
+)
+_LISTS_ALIKE = "since every list has the same hits in the same places, however much noise there is"
+
+
 def same_figures(results: Sequence[ProtocolResult], metric: Metric) -> list[str]:
     """Say of every protocol whose accuracy is the same to all digits at several budgets why that is."""
     notes = []
@@ -270,10 +277,7 @@ def same_figures(results: Sequence[ProtocolResult], metric: Metric) -> list[str]
         for same in alike.values():
             if len(same) < 2 or same[0].mean(metric.column) is None:
                 continue
-            why = (
-                "since its predictions no longer follow the reports: all are clipped or shrunk to the same "
-                "values whatever devices send"
-            )
+            why = _ERRORS_ALIKE if metric.lower_is_better else _LISTS_ALIKE
             for unit in ("user", "rating"):
                 spent = {each.epsilon(unit) for each in same}
                 if len(spent) == 1 and None not in spent:

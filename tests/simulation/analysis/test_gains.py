@@ -112,3 +112,11 @@ def test_the_same_figures_at_two_budgets_come_with_the_reason() -> None:
     shrunk, capped = same_figures(every, RMSE)
     assert shrunk.startswith("shrunk: RMSE is the same to all digits at ε = 1 and 3, ")
     assert capped.endswith("at ε = 4 and 8, since as much is spent, ε = 4 per rating.")
+
+
+def test_the_same_figures_of_lists_are_not_put_down_to_predicted_ratings() -> None:
+    ndcg = next(metric for metric in METRICS if metric.column == "ndcg_at_10")
+    rows = {budget: ({"ndcg_at_10": 0.05},) for budget in (1.0, 4.0)}
+    (note,) = same_figures([ProtocolResult("popular", *each) for each in rows.items()], ndcg)
+    assert "hits in the same places" in note
+    assert "predictions" not in note
