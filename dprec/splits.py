@@ -118,54 +118,29 @@ class Holdout(RandomSplit):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeaveNPerUser(RandomSplit):
-    """The test set is a fixed number of random ratings of each user who has more than that."""
+class LeaveOneOut(RandomSplit):
+    """The test set is one rating, or a few, of each user who has more."""
 
-    kind: Literal["leave-n-per-user"] = "leave-n-per-user"
+    kind: Literal["leave-one-out"] = "leave-one-out"
+    by: Literal["time", "random"] = option(
+        "Which rating: the last, of data with times, of equal times in stored order; or a random one.", "time"
+    )
     count: int = option("Ratings of each user to test on.", 1, ge=1)
 
-    def test_rows(self, ratings: Ratings, seed: int) -> Ints:
-        """Return `count` ratings of each user who has more."""
-        return _drawn_of_each(ratings, np.where(ratings.counts > self.count, self.count, 0), seed)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LatestSplit(Split):
-    """Base of the splits that test on the latest ratings; they need times, and are the same for any seed."""
-
     def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
-        """Return the earlier ratings and the latest; see `Split.split`."""
-        with within("dataset"):
-            timed = dataset.load_timed()
-        if timed.times is None:
-            raise TypeError(f"{type(dataset).__name__}.load_timed returns ratings without times")
+        """Return the parts, by time the same for any seed; see `Split.split`."""
+        if self.by == "random":
+            return super().split(dataset, seed)
+        times, ratings = _timed(dataset)
         with within("split"):
-            return self.parts(timed.times, without_times(timed))
+            return _parted(ratings, _latest(times, ratings, self._wanted(ratings)), self.kind)
 
-    def parts(self, times: Floats, ratings: Ratings) -> tuple[Ratings, Ratings]:
-        """Return the train and the test part."""
-        return _parted(ratings, self.test_rows(times, ratings), self.kind)
+    def test_rows(self, ratings: Ratings, seed: int) -> Ints:
+        """Return `count` random ratings of each user who has more."""
+        return _drawn_of_each(ratings, self._wanted(ratings), seed)
 
-    @abstractmethod
-    def test_rows(self, times: Floats, ratings: Ratings) -> Ints:
-        """Return the positions of the test ratings."""
-
-    def latest(self, times: Floats, ratings: Ratings, wanted: Ints) -> Ints:
-        """Return the positions of so many of the latest ratings of each user."""
-        earlier = least_of_rows(lambda cells: sortable(times[cells]), ratings.indptr, ratings.counts - wanted)
-        return np.flatnonzero(~earlier)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LeaveLastOut(LatestSplit):
-    """The test set is the last rating, or the last few, of each user who has more; needs times."""
-
-    kind: Literal["leave-last-out"] = "leave-last-out"
-    count: int = option("Last ratings of each user to test on; equal times are in stored order.", 1, ge=1)
-
-    def test_rows(self, times: Floats, ratings: Ratings) -> Ints:
-        """Return the last `count` ratings of each user who has more."""
-        return self.latest(times, ratings, np.where(ratings.counts > self.count, self.count, 0))
+    def _wanted(self, ratings: Ratings) -> Ints:
+        return np.where(ratings.counts > self.count, self.count, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,10 +201,11 @@ _SHARE = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Temporal(LatestSplit):
+class Temporal(Split):
     """The test set is the latest share of all ratings, or of each user's; or what was rated from a date on.
 
-    Equal times are in stored order. What was rated between two dates is in neither part.
+    Equal times are in stored order. What was rated between two dates is in neither part. The data need
+    times, and the parts are the same for any seed.
     """
 
     kind: Literal["temporal"] = "temporal"
@@ -271,11 +247,17 @@ class Temporal(LatestSplit):
         given = [moment for moment in (self.before, self.after) if moment is not None]
         return (given[0], given[-1]) if given else None
 
-    def parts(self, times: Floats, ratings: Ratings) -> tuple[Ratings, Ratings]:
-        """Return the train and the test part, by date where there is one."""
-        if self.ends is None:
-            return super().parts(times, ratings)
-        first, last = self.ends
+    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
+        """Return the earlier ratings and the latest; see `Split.split`."""
+        times, ratings = _timed(dataset)
+        with within("split"):
+            if self.ends is None:
+                return _parted(ratings, self._latest(times, ratings), self.kind)
+            return self._by_date(times, ratings, *self.ends)
+
+    def _by_date(
+        self, times: Floats, ratings: Ratings, first: Moment, last: Moment
+    ) -> tuple[Ratings, Ratings]:
         learned, tested = times < in_unit_of(times, first), times >= in_unit_of(times, last)
         for name, rows, when in (("train", learned, f"before {first}"), ("test", tested, f"from {last} on")):
             if not rows.any():
@@ -284,14 +266,14 @@ class Temporal(LatestSplit):
         divided = ratings.without("between before and after", int((~(learned | tested)).sum()))
         return divided.select(learned), divided.select(tested)
 
-    def test_rows(self, times: Floats, ratings: Ratings) -> Ints:
-        """Return the latest share of all ratings, or of each user's."""
+    def _latest(self, times: Floats, ratings: Ratings) -> Ints:
+        """Return the positions of the latest share of all ratings, or of each user's."""
         assert self.test_fraction is not None, "a share of what a date divides"
         if self.of == "all":
             order = np.argsort(times, kind="stable")
             return order[ratings.count - round(self.test_fraction * ratings.count) :]
         wanted = np.rint(self.test_fraction * ratings.counts).astype(np.int64)
-        return self.latest(times, ratings, wanted)
+        return _latest(times, ratings, wanted)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,6 +320,21 @@ def validation_split(dataset: Dataset, split: Split) -> Predefined | None:
     return Predefined(fold=VALIDATION)
 
 
+def _timed(dataset: Dataset) -> tuple[Floats, Ratings]:
+    """Return the times of a data set's ratings, and these; InputError under "dataset" where it has none."""
+    with within("dataset"):
+        timed = dataset.load_timed()
+    if timed.times is None:
+        raise TypeError(f"{type(dataset).__name__}.load_timed returns ratings without times")
+    return timed.times, without_times(timed)
+
+
+def _latest(times: Floats, ratings: Ratings, wanted: Ints) -> Ints:
+    """Return the positions of so many of the latest ratings of each user."""
+    earlier = least_of_rows(lambda cells: sortable(times[cells]), ratings.indptr, ratings.counts - wanted)
+    return np.flatnonzero(~earlier)
+
+
 def _drawn_of_each(ratings: Ratings, wanted: Ints, seed: int) -> Ints:
     """Return the positions of so many random ratings of each user."""
 
@@ -357,7 +354,7 @@ def _parted(ratings: Ratings, test_rows: Ints, kind: str) -> tuple[Ratings, Rati
     return ratings.select(~tested), ratings.select(tested)
 
 
-_OF_USERS = (LeaveNPerUser, LeaveLastOut, UserHoldout, ColdUsers)
+_OF_USERS = (LeaveOneOut, UserHoldout, ColdUsers)
 SPLITS: Registry[Split] = Registry(
     "split", Split, [Predefined, KFold, Holdout, *_OF_USERS, Temporal, ColdStart]
 )

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dprec import metrics
-from dprec.arrays import rows_of
+from dprec.arrays import AnyInts, rows_of
 from dprec.binarization import is_binary
 from dprec.catalogue import Catalogue, UsersTable
 from dprec.crossdomain import CrossDomainRatings
+from dprec.datasets.negatives import Given, save_negatives
 from dprec.errors import InputError, SettingError, within
 from dprec.groups import MEANS, SUMS, Grouping, error_sums, group_figures
 from dprec.predictions import Lists, Predict, PredictRows, Sampled, Unrated, scored_lists
@@ -71,7 +73,8 @@ def check_evaluation(
 
     That is a relevance threshold outside the rating scale (signs are not ranked and need none), what reads
     ratings where there are none, groups that cannot be made, and user-defined metrics that fail on the test
-    ratings in another order. Raises SettingError naming the key or the function at fault.
+    ratings in another order. Raises SettingError naming the key or the function at fault, and InputError for
+    a file of negatives.
     """
     scale, bound = train.scale, options.relevant_from
     if scale.implicit:
@@ -89,6 +92,8 @@ def check_evaluation(
         raise SettingError("groups", "signs", "nothing, or data with ratings or item sets")
     evaluator = Evaluator(train, test, options, None, users=users)
     evaluator.groupings()
+    if options.ranking is not None and isinstance(options.ranking.negatives, str):
+        evaluator.sampled(options.ranking)
     if options.own:
         evaluator.own(test.values[::-1])
 
@@ -238,7 +243,7 @@ class Evaluator:
         """Return lists that are as long as the longest that is judged or asked for; None where none is."""
         options, ranking = self.options, self._ranking_options
         lengths = [self._main_length, options.lists or 0, _LISTED if options.groups else 0]
-        if ranking is not None and ranking.negatives is None:
+        if ranking is not None:
             lengths += ranking.cutoffs
         return self.lists(predict, predict_rows, progress, length=max(lengths)) if any(lengths) else None
 
@@ -364,25 +369,46 @@ class Evaluator:
         options, test, n_items = self._ranking_options, self.test, self.train.n_items
         if options is None:
             return {}
-        relevant, unrated = test.select(self.relevant), Unrated(self.held, self._targets)
+        assert lists is not None
+        relevant = test.select(self.relevant)
         users, length = np.flatnonzero(relevant.counts), max(options.cutoffs)
-        graded: dict[str, Any] = {}
-        if options.negatives is not None:
-            sampled = Sampled(unrated, test, relevant, options.negatives, options.seed)
-            items = scored_lists(predict, sampled, users, length, n_items, progress=progress).items
-        else:
-            assert lists is not None
-            items = lists.items[relevant.counts[lists.users] > 0, :length]
-            if not test.scale.implicit and not is_binary(test.scale):
-                figures = metrics.graded_ndcg(lists.items, lists.users, test, options.cutoffs)
-                graded = {"graded_ndcg_at": figures}
-        n_candidates = n_items if unrated.allowed is None else np.count_nonzero(unrated.allowed)
-        hits = metrics.RankedHits.of(items, users, relevant)
-        binary = metrics.ranking_figures(hits, options.cutoffs, int(n_candidates))
-        measured = {"users": users.size, **{f"{name}_at": at for name, at in binary.items()}, **graded}
+
+        def figures(items: AnyInts) -> dict[str, Any]:
+            n_candidates = n_items if self._targets is None else np.count_nonzero(self._targets)
+            hits = metrics.RankedHits.of(items, users, relevant)
+            binary = metrics.ranking_figures(hits, options.cutoffs, int(n_candidates))
+            return {"users": users.size, **{f"{name}_at": at for name, at in binary.items()}}
+
+        whole = figures(lists.items[relevant.counts[lists.users] > 0, :length])
+        if not test.scale.implicit and not is_binary(test.scale):
+            graded = metrics.graded_ndcg(lists.items, lists.users, test, options.cutoffs)
+            whole["graded_ndcg_at"] = graded
         if options.negatives is None:
-            return {"ranking": measured}
-        return {"sampled_ranking": {**measured, "negatives": options.negatives, "seed": options.seed}}
+            return {"ranking": whole}
+        candidates, drawn = self.sampled(options)
+        items = scored_lists(predict, candidates, users, length, n_items, progress=progress).items
+        return {"ranking": whole, "sampled_ranking": {**figures(items), **drawn}}
+
+    def save_sample(self, path: Path) -> None:
+        """Write the items that relevant ones are ranked among, where rankings of a sample are asked for."""
+        options = self._ranking_options
+        if options is not None and options.negatives is not None:
+            save_negatives(path, self.sampled(options)[0], self.test.select(self.relevant))
+
+    def sampled(self, options: RankingOptions) -> tuple[Sampled | Given, dict[str, Any]]:
+        """Return the candidates of a sample, drawn or given in a file, and what is said of them.
+
+        Raises InputError for what is wrong with the file.
+        """
+        relevant, negatives = self.test.select(self.relevant), options.negatives
+        if isinstance(negatives, int):
+            unrated = Unrated(self.held, self._targets)
+            drawn = Sampled(unrated, self.test, relevant, negatives, options.seed)
+            return drawn, {"negatives": negatives, "seed": options.seed}
+        assert negatives is not None
+        with within("ranking.negatives"):
+            given = Given.read(negatives, relevant)
+        return given, {"negatives": given.most, "seed": None}
 
     @property
     def _ranking_options(self) -> RankingOptions | None:

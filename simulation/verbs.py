@@ -99,6 +99,7 @@ def _record(
     from dprec.protocols.base import check_suits
     from simulation.engine.choosing import chosen
     from simulation.engine.ray_cluster import check_way_to_ray
+    from simulation.evaluation import Evaluator
     from simulation.execution import load_ratings, prepared_ratings, run_prepared
     from simulation.storage import saved_split
     from simulation.storage.directories import alone
@@ -116,6 +117,9 @@ def _record(
     train, test = load_ratings(config, partial(prepared_ratings, divided=divided))
     with within("protocol"):
         check_suits(config.protocol, train, test)
+    if save_split is not None:
+        sample = Path(save_split) / saved_split.NEGATIVES
+        Evaluator(train, test, config.evaluation, None).save_sample(sample)
     if chosen(config.simulation, train.n_users).backend == "ray":
         check_way_to_ray()
     with alone(output):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -310,6 +310,18 @@ def holds_pairs(path: str) -> bool:
 
 _PATHS = ("path", "train_path", "test_path", "validation_path")
 
+_OF_NCF = ".train.rating"
+
+
+def _parts_of_ncf(folder: str) -> dict[str, str]:
+    """Return the files of the parts in the layout of NCF; nothing where there is not exactly one pair."""
+    with suppress(OSError):
+        names = [name.removesuffix(_OF_NCF) for name in os.listdir(folder) if name.endswith(_OF_NCF)]
+        if len(names) == 1:
+            return {part: os.path.join(folder, f"{names[0]}.{part}.rating") for part in ("train", "test")}
+    return {}
+
+
 _TESTED = {GIVEN: "test", VALIDATION: "validation"}
 """The part beside that of training, by the name of a division."""
 
@@ -322,8 +334,8 @@ class DelimitedTable(DelimitedColumns):
     """Any table with a user, an item and a rating on each line: delimited text, also packed, or Parquet.
 
     A train and a test part in two files are `train_path` and `test_path`, in place of `path`; or train.csv
-    and test.csv, perhaps with a validation.csv, in the folder at `path`. They are the predefined split
-    "given".
+    and test.csv, perhaps with a validation.csv, in the folder at `path`; or the one pair of NAME.train.rating
+    and NAME.test.rating there, as of NCF (He et al. [he2017]). They are the predefined split "given".
     """
 
     kind: Literal["csv"] = "csv"
@@ -393,9 +405,12 @@ class DelimitedTable(DelimitedColumns):
         files = {name.removesuffix("_path"): getattr(self, name) for name in _PATHS[1:]}
         if not any(files.values()):
             folder = os.path.expanduser(self.path)
-            files = {part: os.path.join(folder, f"{part}.csv") for part in (*files, UNRATED)}
-            files = {part: path for part, path in files.items() if self.path and os.path.isfile(path)}
-            return files if {"train", "test"} <= files.keys() else {}
+            named = {part: os.path.join(folder, f"{part}.csv") for part in (*files, UNRATED)}
+            for found in (named, _parts_of_ncf(folder)):
+                files = {part: path for part, path in found.items() if self.path and os.path.isfile(path)}
+                if {"train", "test"} <= files.keys():
+                    return files
+            return {}
         return {part: path for part, path in files.items() if path}
 
     def _parts(self) -> dict[str, str]:

@@ -108,7 +108,7 @@ class RankingOptions(components.Options):
     """How lists from the catalogue are compared with the relevant test items."""
 
     candidates: Literal["unrated", "sampled"] = components.option(
-        "What is ranked: all items without a train rating of the user; or a sample of those without any "
+        "What is ranked: all items without a train rating of the user; or also a sample of those without any "
         "rating of the user, with the user's relevant test items.",
         "unrated",
     )
@@ -117,8 +117,10 @@ class RankingOptions(components.Options):
         Field(min_length=1),
         BeforeValidator(components.as_tuple),
     ] = components.option("Lengths of the lists.", (10, 20))
-    negatives: Annotated[int, Field(ge=1)] | None = components.option(
-        "Items that are drawn for each user, with sampled candidates.", None
+    negatives: Annotated[int, Field(ge=1)] | str | None = components.option(
+        "With sampled candidates, items that are drawn for each user; or the file that gives them, in the "
+        "layout of NCF's test.negative.",
+        None,
     )
     seed: int = components.option("Seed of these draws.", 0, ge=0, lt=2**63)
 
@@ -126,7 +128,7 @@ class RankingOptions(components.Options):
         super().__post_init__()
         sampled = self.candidates == "sampled"
         if sampled and self.negatives is None:
-            raise SettingError("negatives", "nothing", "a number of items, with sampled candidates")
+            raise SettingError("negatives", "nothing", "a number of items or a file, with sampled candidates")
         if not sampled and self.negatives is not None:
             raise SettingError("negatives", str(self.negatives), "null, unless candidates are sampled")
         if len(set(self.cutoffs)) < len(self.cutoffs):
@@ -278,6 +280,12 @@ class RunConfig(BaseModel):
         place = self.simulation.population_dir
         if place is not None and not is_url(place):
             changes["simulation"] = dataclasses.replace(self.simulation, population_dir=str(place_of(place)))
+        ranking = self.evaluation.ranking
+        if ranking is not None and isinstance(ranking.negatives, str):
+            given = dataclasses.replace(
+                ranking, negatives=str(Path(ranking.negatives).expanduser().absolute())
+            )
+            changes["evaluation"] = dataclasses.replace(self.evaluation, ranking=given)
         return self.model_copy(update=changes)
 
     def plain_values(self) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from simulation.analysis.protocol_results import (
     notes_on_delta,
     results_of,
 )
+from simulation.analysis.samples import reversed_by_samples
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, Metric, main_metric, number
 from simulation.configuration.strict_yaml import as_argument
 from simulation.console.terminal import Fitted, fitted, print_json, print_lines, print_table, print_tables
@@ -161,6 +162,7 @@ def _comparison_notes(result: ComparisonResult) -> Iterator[str]:
     yield from result.notes_on_ratings()
     for evaluation, own in by_evaluation([each for each in results if each.population is None]).items():
         yield from same_figures(own, evaluation.metric)
+        yield from reversed_by_samples(own)
 
 
 def conclude_attack(result: RunResult | ComparisonResult, folder: Path, *, quiet: bool) -> None:

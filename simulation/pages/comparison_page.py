@@ -52,6 +52,7 @@ from simulation.analysis.protocol_results import (
     reference_budget,
     reference_in_words,
 )
+from simulation.analysis.samples import reversed_by_samples
 from simulation.analysis.vocabulary import (
     DASH,
     QUICK_IN_WORDS,
@@ -432,6 +433,7 @@ def _notes_section(files: ComparisonFiles, parts: Sequence[Part]) -> Section:
     """Return the section with what holds of some protocols, if there is any such note."""
     notes = [note for note, of_all in _notes_of_runs(files) if not of_all]
     notes += [note for part in parts for note in same_figures(part.results, part.evaluation.metric)]
+    notes += [note for part in parts for note in reversed_by_samples(part.results)]
     return Section("notes-of-protocols", "Notes on protocols", (bullets(notes),))
 
 

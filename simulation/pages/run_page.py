@@ -166,30 +166,31 @@ def _example_section(run: RunRecord) -> Section:
 
 
 def _ranking_section(run: RunRecord) -> Section:
-    """Return the figures of lists from the catalogue, if they were measured."""
+    """Return the figures of lists from the catalogue, and of those from a sample, if they were measured."""
     rated, accuracy = run.summary.dataset.scale is not None, run.summary.accuracy
-    ranking = accuracy.ranking or accuracy.sampled_ranking
-    if ranking is None:
-        return Section("ranking", "", ())
+    among = f"all items that a user {'has not rated' if rated else 'does not have'}"
+    hits = "a relevant test rating" if rated else "a test item"
 
     def at_cutoff(cutoff: int) -> Column[tuple[str, Mapping[int, float]]]:
         return figure_column(f"at {cutoff}", "", lambda row: row[1][cutoff], 4)
 
-    among = f"all items that a user {'has not rated' if rated else 'does not have'}"
-    among = among if accuracy.ranking else "sampled items"
-    hits = "a relevant test rating" if rated else "a test item"
-    rows = [
-        (name.removesuffix("_at").replace("_", " "), figures)
-        for name, figures in ranking
-        if name.endswith("_at") and figures
+    shown = [
+        table(
+            f"Among {candidates}; means over {ranking.users:,} users with {hits}",
+            [text_column("metric", itemgetter(0)), *map(at_cutoff, ranking.ndcg_at)],
+            [
+                (name.removesuffix("_at").replace("_", " "), figures)
+                for name, figures in ranking
+                if name.endswith("_at") and figures
+            ],
+        )
+        for candidates, ranking in ((among, accuracy.ranking), ("sampled items", accuracy.sampled_ranking))
+        if ranking is not None
     ]
-    shown = table(
-        f"Among {among}; means over {ranking.users:,} users with {hits}",
-        [text_column("metric", itemgetter(0)), *map(at_cutoff, ranking.ndcg_at)],
-        rows,
-    )
+    if not shown:
+        return Section("ranking", "", ())
     words = f"Lists by {'predicted rating' if rated else 'score'}; a hit is an item with {hits}."
-    return Section("ranking", "Ranking over the catalogue", (words if rated else "", shown))
+    return Section("ranking", "Ranking over the catalogue", (words if rated else "", *shown))
 
 
 def _rounds_section(run: RunRecord) -> Section:

@@ -22,6 +22,9 @@ from simulation.storage.files import unusable, write_files
 
 _TRAIN, _TEST, _UNRATED = "train.csv", "test.csv", "unrated.csv"
 
+NEGATIVES = "test.negative"
+"""Beside them: the items that relevant ones are ranked among, where these are drawn."""
+
 
 def save_split(dataset: Dataset, folder: str | Path, train: Ratings, test: Ratings) -> None:
     """Write the parts of a data set, with absolute paths, so that ``--set dataset=FOLDER`` reads them.

@@ -330,9 +330,11 @@ def _notes_on_lists(config: RunConfig, train: Ratings) -> Iterator[str]:
             "after choosing it, not what the user would choose: low figures over a whole catalogue are usual."
         )
     if ranking is not None and ranking.negatives is not None:
+        drawn = isinstance(ranking.negatives, int)
+        among = f"{ranking.negatives:,} drawn items a user (seed {ranking.seed})" if drawn else "given items"
         yield (
-            f"Sampled rankings are among {ranking.negatives:,} drawn items a user (seed {ranking.seed}): "
-            "they compare with no other sample and no full ranking, and may order methods differently."
+            f"Sampled rankings are among {among}: they compare with no other sample and no full ranking, and "
+            "may order methods differently."
         )
 
 

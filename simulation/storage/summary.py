@@ -151,8 +151,10 @@ class RankingSummary(_RankingFigures):
 class SampledRankingSummary(_RankingFigures):
     """Lists among sampled items, which no other sample's or full ranking's figures compare with."""
 
-    negatives: Annotated[Count, IN_FILES] = Field(description="Items that were drawn for each user.")
-    seed: Annotated[int, IN_FILES] = Field(description="Seed of the draws.")
+    negatives: Annotated[Count, IN_FILES] = Field(
+        description="Items that were drawn for each user, or the most that a file gives for one."
+    )
+    seed: Annotated[int | None, IN_FILES] = Field(description="Seed of the draws; null of a file.")
 
 
 NEARLY_ALL = 0.9

@@ -39,7 +39,7 @@ from dprec.ratings import RatingScale
 from dprec.reports import PartlyAnsweredFamily, ReportFamily
 from dprec.reports.profiles import ProfileCode
 from dprec.schedules import DBitFlip, Increments, Loloha, RepeatedAnswers, TwoLayered
-from dprec.splits import ColdStart, ColdUsers, Holdout, KFold, LeaveNPerUser, Predefined
+from dprec.splits import ColdStart, ColdUsers, Holdout, KFold, LeaveOneOut, Predefined
 from dprec.sums import LocalAggregation, SecureAggregation, ShuffledAggregation
 from dprec.wire import ReportCodec
 from tests import make
@@ -222,7 +222,7 @@ SPLITS_AND_DOMAINS: list[Row] = [
     ("split.fold", lambda: Predefined(fold="u1").split(DATA, 0)),
     ("fold", lambda: KFold(folds=5, fold=5)),
     ("test_fraction", lambda: Holdout(test_fraction=NAN)),
-    ("count", lambda: LeaveNPerUser(count=0)),
+    ("count", lambda: LeaveOneOut(count=0)),
     ("test_users", lambda: ColdUsers(test_users=1.0)),
 ]
 EVERY = [*BUDGETS, *MECHANISMS_AND_SCALES, *REPORTS, *SCHEDULES, *SUMS, *MODELS, *SPLITS_AND_DOMAINS]

@@ -14,8 +14,7 @@ from dprec.splits import (
     ColdUsers,
     Holdout,
     KFold,
-    LeaveLastOut,
-    LeaveNPerUser,
+    LeaveOneOut,
     Predefined,
     Split,
     Temporal,
@@ -68,8 +67,10 @@ def datasets(draw: st.DrawFn, smallest: int = 2) -> Given:
 SEEDS = st.integers(0, 2**32)
 
 
-@pytest.mark.parametrize("split", [KFold(), Holdout(), LeaveNPerUser()], ids=lambda split: split.kind)
-def test_no_rating_is_in_both_parts(split: KFold | Holdout | LeaveNPerUser) -> None:
+@pytest.mark.parametrize(
+    "split", [KFold(), Holdout(), LeaveOneOut(by="random")], ids=lambda split: split.kind
+)
+def test_no_rating_is_in_both_parts(split: KFold | Holdout | LeaveOneOut) -> None:
     dataset = Synthetic(users=20, items=10, ratings=120)
     assert_partition(dataset.load(), *split.split(dataset, 1))
 
@@ -94,7 +95,7 @@ def test_a_split_takes_its_share_or_is_refused(
     left = np.where(whole.counts > count, count, 0)
     for split, expected in (
         (Holdout(test_fraction=fraction), round(fraction * whole.count)),
-        (LeaveNPerUser(count=count), int(left.sum())),
+        (LeaveOneOut(by="random", count=count), int(left.sum())),
     ):
         if expected in (0, whole.count):
             with refused_at("split"):
@@ -144,7 +145,9 @@ def test_cold_users_take_no_part(dataset: Given, seed: int, users: float, fracti
     assert train.count + own.count == whole.count
 
 
-@pytest.mark.parametrize("split", [KFold(), Holdout(), LeaveNPerUser(count=3), UserHoldout(), ColdUsers()])
+@pytest.mark.parametrize(
+    "split", [KFold(), Holdout(), LeaveOneOut(by="random", count=3), UserHoldout(), ColdUsers()]
+)
 def test_the_seed_decides(split: Split) -> None:
     dataset = Synthetic(users=60, items=100, ratings=2000)
     one, again, other = (split.split(dataset, seed)[1] for seed in (1, 1, 2))
@@ -155,7 +158,10 @@ def test_the_seed_decides(split: Split) -> None:
 def test_every_rating_is_as_likely_to_be_tested() -> None:
     dataset = Synthetic(users=40, items=50, ratings=1000)
     whole = dataset.load()
-    for split, share in ((Holdout(test_fraction=0.2), 0.2), (LeaveNPerUser(count=5), 5 / whole.counts)):
+    for split, share in (
+        (Holdout(test_fraction=0.2), 0.2),
+        (LeaveOneOut(by="random", count=5), 5 / whole.counts),
+    ):
         times = np.zeros(whole.count)
         for seed in range(400):
             times += np.isin(cells(whole), cells(split.split(dataset, seed)[1]))
@@ -187,8 +193,8 @@ class Timed(Given):
         return self.ratings
 
 
-@pytest.mark.parametrize("split", [Temporal(), Temporal(of="user", test_fraction=0.4), LeaveLastOut(count=2)])
-def test_nothing_is_learned_from_what_came_after_what_is_tested(split: Temporal | LeaveLastOut) -> None:
+@pytest.mark.parametrize("split", [Temporal(), Temporal(of="user", test_fraction=0.4), LeaveOneOut(count=2)])
+def test_nothing_is_learned_from_what_came_after_what_is_tested(split: Temporal | LeaveOneOut) -> None:
     whole = Synthetic(users=20, items=10, ratings=120).load()
     times = np.random.default_rng(3).permutation(whole.count).astype(np.float64)
     train, test = split.split(Timed(ratings=replace(whole, times=times)), 1)

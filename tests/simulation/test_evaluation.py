@@ -1,6 +1,7 @@
 """How predictions are judged by the test ratings."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,10 @@ def evaluator(dataset: Synthetic | OneBitSynthetic) -> Evaluator:
 
 def zeros(users: np.ndarray, items: np.ndarray) -> np.ndarray:
     return np.zeros(users.size)
+
+
+def by_item(users: np.ndarray, items: np.ndarray) -> np.ndarray:
+    return items.astype(np.float64)
 
 
 def test_predictions_stay_within_the_scale() -> None:
@@ -132,7 +137,7 @@ def test_what_cold_users_are_given_is_in_none_of_their_lists() -> None:
         ({}, None),
         ({"lists": 4}, 4),
         ({"lists": 4, "ranking": RankingOptions(cutoffs=(3, 7))}, 7),
-        ({"lists": 4, "ranking": RankingOptions(candidates="sampled", negatives=2)}, 4),
+        ({"lists": 4, "ranking": RankingOptions(candidates="sampled", negatives=2, cutoffs=(3, 7))}, 7),
         ({"candidates": "unrated", "top_k": 6, "lists": 4}, 6),
         ({"lists": 50}, 10),
     ],
@@ -162,8 +167,27 @@ def test_gains_are_graded_of_ratings_in_the_whole_catalogue_alone(
     plain = replace(evaluator(RATED), options=EvaluationOptions(ranking=RankingOptions()))
     assert set(plain.ranking(zeros, plain.longest_lists(zeros))["ranking"]["graded_ndcg_at"]) == {10, 20}
     judge = replace(evaluator(dataset), options=EvaluationOptions(ranking=RankingOptions(**asked)))
-    (figures,) = judge.ranking(zeros, judge.longest_lists(zeros)).values()
+    *_, figures = judge.ranking(zeros, judge.longest_lists(zeros)).values()
     assert "graded_ndcg_at" not in figures
+
+
+def test_a_sample_stands_beside_the_whole_catalogue_drawn_or_given(tmp_path: Path) -> None:
+    plain, drawn = (
+        RankingOptions(cutoffs=(2,)),
+        RankingOptions(candidates="sampled", cutoffs=(2,), negatives=1, seed=5),
+    )
+    given = replace(drawn, negatives=str(tmp_path / "test.negative"))
+    judge = evaluator(RATED)
+    judges = [replace(judge, options=EvaluationOptions(ranking=each)) for each in (plain, drawn, given)]
+    judges[1].save_sample(tmp_path / "test.negative")
+    whole, sampled, read = (each.ranking(by_item, each.longest_lists(by_item)) for each in judges)
+    assert set(whole) == {"ranking"}
+    assert sampled["ranking"] == read["ranking"] == whole["ranking"]
+    figures = dict(sampled["sampled_ranking"])
+    assert (figures["negatives"], figures["seed"]) == (1, 5)
+    assert read["sampled_ranking"] == {**figures, "negatives": 1, "seed": None}
+    # Of one other item and a relevant one, the first two hold both.
+    assert figures["hit_rate_at"][2] == 1 > whole["ranking"]["hit_rate_at"][2]
 
 
 def test_activity_counts_all_ratings_of_a_user() -> None:

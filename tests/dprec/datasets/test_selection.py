@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dprec.datasets import DelimitedTable, InMemory, copied, selected
 from dprec.errors import InputError
 from dprec.ratings import ColdRatings, Ratings, held_by_tested
-from dprec.splits import ColdUsers, Holdout, LeaveLastOut, Split, Temporal, UserHoldout
+from dprec.splits import ColdUsers, Holdout, LeaveOneOut, Split, Temporal, UserHoldout
 from tests.refusals import refused_at
 
 
@@ -78,7 +78,7 @@ def drawn(draw: st.DrawFn) -> Rows:
 
 SPLITS = [
     UserHoldout(test_fraction=0.4),
-    LeaveLastOut(),
+    LeaveOneOut(),
     Temporal(),
     Temporal(of="user", test_fraction=0.5),
     Holdout(),

@@ -108,7 +108,7 @@ def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
         ("run CONFIG --set protocol.mechanism={kind:\xa0none}", 2, "protocol.privacy: "),
         ("run CONFIG --set protocol.completion.rank=1000", 2, "protocol.completion.rank: "),
         ("run CONFIG --set dataset.ratings=1201", 2, "dataset.ratings: "),
-        ("run CONFIG --set split={kind:\xa0leave-n-per-user,count:\xa099}", 2, "split: "),
+        ("run CONFIG --set split={kind:\xa0leave-one-out,by:\xa0random,count:\xa099}", 2, "split: "),
         ("run CONFIG --set dataset={kind:\xa0movielens-100k,path:\xa0/nowhere}", 2, "/nowhere: "),
         ("run CONFIG --set evaluation.relevant_from=6", 2, "evaluation.relevant_from: "),
         ("run CONFIG --set evaluation.lists=0", 2, "evaluation.lists: 0; accepted: at least 1"),

@@ -18,7 +18,7 @@ from dprec.progress import Progress, silent
 from dprec.protocols.baselines import NothingSentProtocol
 from dprec.protocols.one_shot import OneShotProtocol
 from dprec.ratings import Ratings, RatingScale
-from dprec.splits import LeaveNPerUser
+from dprec.splits import LeaveOneOut
 from simulation import run
 from simulation.configuration.models import RunConfig, SimulationOptions
 
@@ -46,7 +46,7 @@ def config(tmp_path: Path) -> RunConfig:
     return RunConfig(
         name="catalogue",
         dataset=DelimitedTable(path=str(tmp_path / "ratings.csv"), items=items),
-        split=LeaveNPerUser(),
+        split=LeaveOneOut(by="random"),
         protocol=OneShotProtocol(
             mechanism=ThresholdBit(), privacy=PrivacyBudget(epsilon=1.0), completion=Curious()
         ),

@@ -211,7 +211,7 @@ def test_no_identifier_breaks_a_line(tmp_path: Path) -> None:
         if (place + at) % 2
     ]
     frame = pd.DataFrame(rows, columns=["user", "item", "rating"])
-    split, asked = {"kind": "leave-n-per-user", "count": 2}, {"lists": 50}
+    split, asked = {"kind": "leave-one-out", "by": "random", "count": 2}, {"lists": 50}
     settings: dict[str, Any] = {"simulation": make.ON_THIS_MACHINE, "split": split, "evaluation": asked}
     run("item-average", tmp_path, dataset=frame, page=False, **settings)
     export(tmp_path, "trec")

@@ -1,0 +1,24 @@
+"""What is said where a sample orders results otherwise than the catalogue."""
+
+from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.samples import reversed_by_samples
+
+
+def _result(name: str, whole: float, sampled: float, budget: float | None = None) -> ProtocolResult:
+    row = {"ranking_ndcg_at_10": whole, "sampled_ranking_ndcg_at_10": sampled}
+    return ProtocolResult(name, budget, (row,))
+
+
+def test_the_pair_with_the_widest_gap_is_named_with_its_figures() -> None:
+    (note,) = reversed_by_samples(
+        [_result("table", 0.068, 0.405, 1.0), _result("popular", 0.041, 0.46), _result("near", 0.040, 0.41)]
+    )
+    assert "2 of 3 pairs by NDCG at 10: table at ε = 1 has 0.0680 over the catalogue and 0.4050" in note
+    assert "popular 0.0410 and 0.4600" in note
+
+
+def test_nothing_is_said_of_the_same_order_of_ties_and_without_samples() -> None:
+    assert reversed_by_samples([_result("one", 0.2, 0.5), _result("two", 0.1, 0.4)]) == []
+    assert reversed_by_samples([_result("one", 0.2, 0.50001), _result("two", 0.1, 0.50002)]) == []
+    plain = [ProtocolResult(name, None, ({"ranking_ndcg_at_10": 0.1},)) for name in ("one", "two")]
+    assert reversed_by_samples(plain) == []
