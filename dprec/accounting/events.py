@@ -373,8 +373,10 @@ def dominating_channel(epsilon: float) -> Channel:
 
     It is the randomised response of one bit (Kairouz, Oh and Viswanath [kairouz2015], section 3).
     """
-    # Downwards, so that the channel's loss is not below epsilon.
-    lies = 0 if math.isinf(epsilon) else max(1, math.floor(DRAWS / (1 + math.exp(epsilon)) * (1 - 1e-15)))
+    # Downwards, so that the channel's loss is not below epsilon; beyond 700, where one draw lies anyway, the
+    # exponential would overflow.
+    lies = math.floor(DRAWS / (1 + math.exp(min(epsilon, 700.0))) * (1 - 1e-15))
+    lies = 0 if math.isinf(epsilon) else max(1, lies)
     weights = np.array([[DRAWS - lies, lies], [lies, DRAWS - lies]], dtype=np.uint64)
     return Channel(weights, np.arange(2.0), np.arange(2.0))
 
