@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
@@ -210,17 +210,20 @@ def report_sizes(message_type: str, group: str, users: Ints, payloads: Ints) -> 
     """Return the size of every user's own reply message with a payload, shape (users,)."""
     # A size depends on the payload's length and on how many groups of 7 bits the user's number has.
     widths = np.ceil(np.log2(2 * users + 2) / 7).astype(np.int64)
-    classes, of_user = np.unique(payloads << 4 | widths, return_inverse=True)
-    sizes = [_reply_size(message_type, group, kind >> 4, kind & 15) for kind in classes.tolist()]
-    return np.array(sizes, dtype=np.int64)[of_user]
+    sizes = np.empty(users.size, dtype=np.int64)
+    for width in np.unique(widths).tolist():
+        own = widths == width
+        lengths, of_user = different(payloads[own])
+        sizes[own] = _sizes(lengths, partial(_reply_size, message_type, len(group), width))[of_user]
+    return sizes
 
 
-@lru_cache(maxsize=1 << 16)
-def _reply_size(message_type: str, group: str, payload: int, user_width: int) -> int:
-    """Return the size of a reply; cached, since rounds repeat the same few thousand lengths."""
+@lru_cache(maxsize=1 << 12)
+def _reply_size(message_type: str, group_length: int, user_width: int, payload: int) -> int:
+    """Return the size of a reply; cached, since rounds and runs repeat the same lengths."""
     first_of_the_width = 1 << (7 * (user_width - 1)) >> 1
     content = reply_content(first_of_the_width, [bytes(payload)])
-    return message_size(reply_message(message_type, content, group))
+    return message_size(reply_message(message_type, content, "0" * group_length))
 
 
 def _message(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from flwr.app import RecordDict
 from flwr.serverapp import Grid
 
-from dprec.arrays import Ints
+from dprec.arrays import AnyArray, Floats, Ints
 from dprec.attacks import ReleasedSum
 from dprec.catalogue import Catalogue
 from dprec.gradients import Aggregate
@@ -39,18 +39,39 @@ class SumRounds(TrainingRounds):
     received: list[Received] = field(default_factory=list, init=False)
     released: dict[int, ReleasedSum] = field(default_factory=dict, init=False)
     """Of all rounds, and of each that did not fail, where the strategy remembers."""
+    keep: Callable[[int, Floats], None] = field(default=lambda number, released: None, kw_only=True)
+    """Called with the numbers of each release, from which an interrupted run is taught again."""
+    taught: dict[int, tuple[float, int]] = field(default_factory=dict, init=False)
+    """The deviation of each release, as the server was told it, and how many users are in it."""
     noise: dict[int, float] = field(default_factory=dict, init=False)
-    """The deviation of each release that did not fail, as the server was told it."""
-    learned_of: int = field(default=0, init=False)
-    """Users who are in the last of these."""
+    """The deviation of each that did not fail."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.server = self.protocol.server(self.public, self.catalogue, self.seed)
         self._exchange = self.exchange or ChargedExchange(self.aggregation)
 
+    @property
+    def resumable(self) -> bool:
+        """Whether an interrupted run goes on: what the server knows follows from the releases."""
+        return True
+
+    def stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+        """Return what the rounds so far have changed, but not the server; see `TrainingRounds`."""
+        arrays, values = super().stored()
+        return arrays, values | {"failed": self.failed, "taught": list(self.taught.items())}
+
+    def resume(
+        self, arrays: Mapping[str, AnyArray], values: Mapping[str, Any], lessons: Callable[[int], AnyArray]
+    ) -> None:
+        """Go on from what was `stored`, and teach the server all releases again; see `TrainingRounds`."""
+        super().resume(arrays, values, lessons)
+        for number, (deviation, users) in values["taught"]:
+            self._teach(number, self.server.held.release(number), lessons(number), deviation, users)
+        self.failed = values["failed"]
+
     def _questions(self, server_round: int, grid: Grid) -> dict[int, RecordDict]:
-        device = self.server.held
+        device = self.broadcast = self.server.held
         self._asked_for = device.release(server_round), self.protocol.multipliers[server_round - 1]
         if self.remembers:
             self.received.append(Received(device))
@@ -102,10 +123,17 @@ class SumRounds(TrainingRounds):
         deviation, users = aggregation.noise_in(total, layout, multiplier), aggregation.counted(total.users)
         if self.remembers:
             self.released[server_round] = ReleasedSum((released / layout.scales).ravel(), deviation)
+        self.keep(server_round, released)
+        self._teach(server_round, layout, released, deviation, users)
+
+    def _teach(
+        self, server_round: int, layout: Layout, released: Floats, deviation: float, users: int
+    ) -> None:
+        self.taught[server_round] = deviation, users
         try:
             self.server.learn(layout, server_round, released, deviation, users)
         except np.linalg.LinAlgError:
             # No honest devices add up to such numbers: somebody has spoiled them.
             self.failed += 1
         else:
-            self.noise[server_round], self.learned_of = deviation, users
+            self.noise[server_round] = deviation

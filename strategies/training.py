@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -25,12 +25,29 @@ from dprec.gradients import Aggregate
 from dprec.protocols.base import Public
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol, Slopes, SlopesServer
 from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol, Device, LearningServer, RoundsProtocol
-from dprec.wire import TrafficLedger
+from dprec.wire import Exchanged, TrafficLedger
 from strategies.participation import RoundRecord
 from strategies.roster import Reader, ReadSums, Replies, Roster, Sums, arrivals_of
 from strategies.rounds import RoundAccount, broadcast_parameters, request_content
 
 RepliesT = TypeVar("RepliesT", bound=Replies)
+
+_LEDGER, _SERVER, _KEPT = "privacy_", "server_", "kept_"
+"""Prefixes of the names of arrays: of the privacy ledger, of the server, and of what devices keep."""
+
+
+def encoded(**devices: Device | None) -> dict[str, AnyArray]:
+    """Return what devices hold as the bytes that they are sent, by name, where they hold anything."""
+    return {
+        name: np.frombuffer(device.encode(), dtype=np.uint8)
+        for name, device in devices.items()
+        if device is not None
+    }
+
+
+def named(arrays: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
+    """Return the arrays whose names begin with something, by what follows it, in their order."""
+    return {name.removeprefix(prefix): own for name, own in arrays.items() if name.startswith(prefix)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +97,10 @@ class TrainingRounds(Strategy):
     accountant: PrivacyAccountant = field(init=False)
     holders: Bools = field(init=False)
     """Users whose last report arrived in time, who hold what the last round sent; shape (users,)."""
+    broadcast: Device | None = field(default=None, init=False)
+    """What the last round sent, where everybody is sent the same."""
+    kept: tuple[AnyArray, ...] = field(default=(), init=False)
+    """What devices keep, users first, where a simulation has them tell it."""
 
     def __post_init__(self) -> None:
         self.traffic = TrafficLedger(self.roster.n_users)
@@ -91,6 +112,68 @@ class TrainingRounds(Strategy):
         """Number of rounds without an accepted report since the last one that had any."""
         replies = [record.replies for record in self.records]
         return next((lag for lag, count in enumerate(reversed(replies)) if count), len(replies))
+
+    @property
+    def resumable(self) -> bool:
+        """Whether an interrupted run goes on from what is `stored`, or begins anew."""
+        return False
+
+    def stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+        """Return what the rounds so far have changed: arrays, and JSON values."""
+        ledger = {f"{_LEDGER}{name}": array for name, array in self.accountant.to_arrays().items()}
+        kept = {f"{_KEPT}{place}": array for place, array in enumerate(self.kept)}
+        values = {
+            "records": [vars(record) for record in self.records],
+            "first_user": [
+                [kind, up, own.messages, own.payload_bytes, own.message_bytes, own.example.hex()]
+                for (kind, up), own in self.traffic.first_user.items()
+            ],
+        }
+        return {**self._places, **ledger, **kept, **encoded(broadcast=self.broadcast)}, values
+
+    def resume(
+        self, arrays: Mapping[str, AnyArray], values: Mapping[str, Any], lessons: Callable[[int], AnyArray]
+    ) -> None:
+        """Go on from what was `stored`, before the first round.
+
+        Parameters
+        ----------
+        lessons : callable
+            Returns what a round taught, where the server is taught it again.
+
+        Raises
+        ------
+        LookupError, TypeError, ValueError
+            When something is missing, or of another run.
+        """
+        # The history says neither by which mechanisms users lost nor what is compared: the protocol does.
+        loaded = PrivacyAccountant.from_arrays(named(arrays, _LEDGER))
+        loaded = loaded.through(lambda number: self.protocol.charge(number, self.counts).mechanism)
+        self.accountant = replace(loaded, adjacency=self.accountant.adjacency)
+        for name, place in self._places.items():
+            place[...] = arrays[name]
+        self.kept = tuple(named(arrays, _KEPT).values())
+        self.broadcast = self.decoded(arrays.get("broadcast"))
+        self.records = [RoundRecord(**record) for record in values["records"]]
+        for kind, up, messages, payload, message, example in values["first_user"]:
+            own = Exchanged(messages, payload, message, bytes.fromhex(example))
+            self.traffic.first_user[kind, up] = own
+
+    def decoded(self, sent: AnyArray | None) -> Any:
+        """Return what devices hold that were sent some bytes, which are `encoded`; None for none.
+
+        Raises ValueError for malformed ones.
+        """
+        protocol: Any = self.protocol
+        return (
+            sent if sent is None else protocol.device(sent.tobytes(), self.public.n_items, self.public.scale)
+        )
+
+    @property
+    def _places(self) -> dict[str, AnyArray]:
+        """The arrays that are there from the beginning."""
+        columns = {f"traffic_{name}": column for name, column in self.traffic.columns.items()}
+        return {"holders": self.holders} | columns
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -184,7 +267,6 @@ class BroadcastRounds(TrainingRounds):
     protocol: BroadcastProtocol
     server: LearningServer = field(init=False)
     broadcast: AnsweringDevice | None = field(default=None, init=False)
-    """What the last round sent."""
     best: AnsweringDevice | None = field(default=None, init=False)
     best_error: float = field(default=math.inf, init=False)
     best_round: int = field(default=0, init=False)
@@ -192,16 +274,31 @@ class BroadcastRounds(TrainingRounds):
     received: list[Received] = field(default_factory=list, init=False)
     released: list[ReleasedSum] = field(default_factory=list, init=False)
     """Of all rounds, where the strategy remembers; no checkpoint holds it."""
-    kept: tuple[AnyArray, ...] = field(default=(), init=False)
-    """What devices keep, users first, where a simulation has them tell it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.server = self.protocol.server(self.public, self.seed, self.public_seed)
 
-    def decoded(self, sent: bytes) -> AnsweringDevice:
-        """Return what devices hold that were sent some bytes; raises ValueError for malformed ones."""
-        return self.protocol.device(sent, self.public.n_items, self.public.scale)
+    @property
+    def resumable(self) -> bool:
+        """Whether the server says what it remembers."""
+        return self.server.arrays is not None
+
+    def stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+        """Return what the rounds so far have changed, with the server's arrays; see `TrainingRounds`."""
+        arrays, values = super().stored()
+        own = {f"{_SERVER}{name}": array for name, array in (self.server.arrays or {}).items()}
+        best = {"best_error": self.best_error, "best_round": self.best_round}
+        return {**arrays, **own, **encoded(best=self.best)}, values | best
+
+    def resume(
+        self, arrays: Mapping[str, AnyArray], values: Mapping[str, Any], lessons: Callable[[int], AnyArray]
+    ) -> None:
+        """Go on from what was `stored`; see `TrainingRounds`."""
+        super().resume(arrays, values, lessons)
+        self.server.resume(named(arrays, _SERVER))
+        self.best = self.decoded(arrays.get("best"))
+        self.best_error, self.best_round = values["best_error"], values["best_round"]
 
     def _questions(self, server_round: int, grid: Grid) -> dict[int, RecordDict]:
         question = self.server.held

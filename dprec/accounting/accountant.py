@@ -376,9 +376,10 @@ class PrivacyAccountant:
         losses = (mechanism.per_report(delta) for mechanism in mechanisms)
         return next((each for each in losses if each is not None), None)
 
-    def through(self, mechanism: EventMechanism) -> PrivacyAccountant:
-        """Return the accountant with all its events by one mechanism."""
-        return replace(self, history=[replace(event, mechanism=mechanism) for event in self.history])
+    def through(self, mechanism: Callable[[int], EventMechanism | None]) -> PrivacyAccountant:
+        """Return the accountant with the events of every round by the mechanism of that round."""
+        events = [replace(event, mechanism=mechanism(event.round_index)) for event in self.history]
+        return replace(self, history=events)
 
     def shuffled(self, hidden: ShuffledReports | ShuffledProfiles) -> PrivacyAccountant:
         """Return the accountant with its reports shuffled, which amplifies privacy.

@@ -30,7 +30,7 @@ import numpy as np
 
 from dprec.accounting.pld import PrivacyLossDistribution, common_grid, compose
 from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
-from dprec.arrays import Bools, Floats, Ints, Uint8s
+from dprec.arrays import Bools, Floats, Ints, Uint8s, numbered
 from dprec.channel import Channel
 from dprec.errors import SettingError
 from dprec.randomness import DRAWS
@@ -235,8 +235,8 @@ class ChannelDraws(EventMechanism):
             drawn[key] = one.channels, one.channel, one.draws * count + before
         kinds = np.zeros(events[0][1].size, dtype=np.int64)
         for _, channel, draws in drawn.values():
-            numbers = _numbered(np.where(draws > 0, channel * (draws.max() + 1) + draws, 0))
-            kinds = _numbered(kinds * (numbers.max() + 1) + numbers)
+            _, numbers = numbered(np.where(draws > 0, channel * (draws.max() + 1) + draws, 0))
+            _, kinds = numbered(kinds * (numbers.max() + 1) + numbers)
         places = [np.broadcast_to(channel, kinds.shape) for _, channel, _ in drawn.values()]
         firsts = np.empty(int(kinds.max(initial=-1)) + 1, dtype=np.int64)
         firsts[kinds[::-1]] = np.arange(kinds.size - 1, -1, -1)
@@ -373,20 +373,12 @@ def dominating_channel(epsilon: float) -> Channel:
 
     It is the randomised response of one bit (Kairouz, Oh and Viswanath [kairouz2015], section 3).
     """
-    # Downwards, so that the channel's loss is not below epsilon.
-    lies = 0 if math.isinf(epsilon) else max(1, math.floor(DRAWS / (1 + math.exp(epsilon)) * (1 - 1e-15)))
+    # Downwards, so that the channel's loss is not below epsilon; beyond 700, where one draw lies anyway, the
+    # exponential would overflow.
+    lies = math.floor(DRAWS / (1 + math.exp(min(epsilon, 700.0))) * (1 - 1e-15))
+    lies = 0 if math.isinf(epsilon) else max(1, lies)
     weights = np.array([[DRAWS - lies, lies], [lies, DRAWS - lies]], dtype=np.uint64)
     return Channel(weights, np.arange(2.0), np.arange(2.0))
-
-
-def _numbered(values: Ints) -> Ints:
-    """Return the place of each value, at least 0, among those that occur, ascending."""
-    most = int(values.max(initial=0))
-    if most > 2 * values.size:
-        return np.unique(values, return_inverse=True)[1]
-    occurs = np.zeros(most + 1, dtype=np.int64)
-    occurs[values] = 1
-    return (np.cumsum(occurs) - 1)[values]
 
 
 _KNOWN: dict[tuple[float, tuple[bytes, ...], tuple[int, ...]], float] = {}

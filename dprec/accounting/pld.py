@@ -129,8 +129,9 @@ class PrivacyLossDistribution:
         if length not in self._spectra:
             places = np.arange(-self.points, self.points + 1) % length
             values = rfft(np.bincount(places, weights=self.masses, minlength=length))
-            with np.errstate(divide="ignore"):
-                self._spectra[length] = np.log(np.abs(values)), np.angle(values)
+            # Finite, so that it is 0 times it is 0.
+            moduli = np.maximum(np.abs(values), math.exp(2 * _NEGLIGIBLE))
+            self._spectra[length] = np.log(moduli), np.angle(values)
         return self._spectra[length]
 
     def log_moments(self, exponents: Floats) -> Floats:
@@ -181,6 +182,9 @@ _SHARE = 2.0**-14
 _EXPONENTS = np.geomspace(0.25, 4.0, 33)
 """Where Chernoff's bound is tried, as multiples of what suits a normal distribution."""
 
+_FARTHEST = 700.0
+"""What two losses that are weighed against each other differ by at most, so that the weights are finite."""
+
 _NEGLIGIBLE = -60.0
 """Logarithm of the modulus below which a frequency is left out."""
 
@@ -230,11 +234,15 @@ class ComposedLoss:
         step = self.losses[1] - self.losses[0]
         small = int(np.count_nonzero(beyond * -math.expm1(-1) > delta))
         start = max(0.0, self.losses[0] + (small - 1) * step - 1)
+        last = min(int(np.searchsorted(-beyond, -delta)), beyond.size - 1)
+        # It is at most the point from which on no more than delta is left, and no further below it than where
+        # what is not lost is nothing beside 1: from there on no exponential overflows.
+        start = max(start, self.losses[last] - _FARTHEST)
         first = int(np.searchsorted(self.losses, start))
-        losses, beyond = self.losses[first:], beyond[first:]
+        losses, beyond = self.losses[first:], beyond[first : max(first, last) + 1]
         # Up to the point j, and from the one before: delta = Pr(loss >= j) - exp(epsilon) other[j].
         scaled = (self.masses[first:] * np.exp(losses[0] - losses))[::-1].cumsum()[::-1]
-        holds = beyond - np.exp(losses - losses[0]) * scaled <= delta
+        holds = beyond - np.exp(losses[: beyond.size] - losses[0]) * scaled[: beyond.size] <= delta
         place = int(np.argmax(holds))
         if not holds[place]:
             return self.largest
@@ -365,7 +373,7 @@ def compose_many(kinds: Sequence[PrivacyLossDistribution], times: Ints, delta: f
         # About a million points of windows at once.
         for block in np.array_split(same, -(-same.size * length // (1 << 20))):
             # The transform of a user's sum is the product of those of the draws.
-            logs = times[block] @ np.maximum(moduli, 2 * _NEGLIGIBLE)
+            logs = times[block] @ moduli
             turns = np.exp(np.maximum(logs, _NEGLIGIBLE) + 1j * (times[block] @ angles))
             masses = irfft(np.where(logs > _NEGLIGIBLE, turns, 0.0), length)
             for row, user in enumerate(block.tolist()):
@@ -379,7 +387,9 @@ def compose_many(kinds: Sequence[PrivacyLossDistribution], times: Ints, delta: f
 def _windows(kinds: Sequence[PrivacyLossDistribution], times: Ints, points: Ints) -> tuple[Ints, Ints]:
     """Return the first and the last point of windows that users' sums leave with `_TAIL` on either side."""
     margin, step = -np.log(_TAIL), kinds[0].step
-    scales = np.sqrt(2 * margin / (times @ np.array([kind.variance for kind in kinds])))
+    # Rounding can leave nothing of a variance, or less.
+    variances = np.maximum(times @ np.array([kind.variance for kind in kinds]), (1e-3 * step) ** 2)
+    scales = np.sqrt(2 * margin / variances)
     least, most = _EXPONENTS[0] * scales.min(), _EXPONENTS[-1] * scales.max()
     ratio = _EXPONENTS[1] / _EXPONENTS[0]
     exponents = least * ratio ** np.arange(np.ceil(np.log(most / least) / np.log(ratio)) + 1)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import AnyInts, Floats, Int32s, Ints, offsets, rows_of, segments
+from dprec.arrays import AnyInts, Floats, Int32s, Ints, numbered, offsets, rows_of, segments
 from dprec.completion.base import Completed
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float | 
     """
     rank = item_factors.shape[1]
     # Of a large catalogue, a few profiles hold little.
-    held, places = np.unique(profiles.items, return_inverse=True)
+    held, places = numbered(profiles.items)
     own_factors = item_factors[held]
     pattern = replace(profiles, items=places.astype(np.int32), n_items=held.size).to_sets()
     ratings = pattern.copy()

@@ -20,7 +20,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, Uint64s, offsets, places_of, rows_of
+from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, Uint64s, numbered, offsets, places_of, rows_of
 from dprec.completion import Profiles, packed_outer
 from dprec.randomness import uniforms
 from dprec.sums import Contributions, Layout, Vectors
@@ -199,7 +199,7 @@ def sum_of_contributions(contributions: StatisticsContributions, layout: Statist
 
     matrices, sides = contributions.scaled(layout)
     # Of a large catalogue, a few users hold little.
-    held, places = np.unique(contributions.items, return_inverse=True)
+    held, places = numbered(contributions.items)
     indptr, shape = contributions.indptr, (contributions.n_users, held.size)
     ones = sp.csr_array((np.ones(places.size, dtype=np.int64), places, indptr), shape=shape)
     targets = sp.csr_array((contributions.targets, places, indptr), shape=shape)

@@ -20,7 +20,7 @@ from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol, RoundsPro
 from dprec.ratings import Ratings
 from simulation.courses.base import Course, notes_on_failures
 from simulation.courses.delivering import attacked_lists, deliver
-from simulation.courses.task import Grid, Outcome, ServerOutcome, ServerTask, Task
+from simulation.courses.task import Checkpoints, Grid, Outcome, ServerOutcome, ServerTask, Task
 from simulation.courses.transcripts import transcript_of
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class LearningCourse(Course[RoundsT], Generic[RoundsT]):
     def _learned(self, grid: Grid, task: ServerTask, known: Task | None) -> Any:
         """Return the strategy after its rounds; ``known``: what only a simulation knows."""
         protocol, strategy = self.protocol, self.begun(task, known)
+        checkpoints = None if known is None else self._resumed(strategy, known)
         # What rests on the word of a class from outside is no loss that anybody has proved.
         lost = None if declaring(protocol) else LargestLoss(strategy.accountant, protocol.delta)
         while len(strategy.records) < protocol.rounds and not self.exhausted(strategy):
@@ -55,6 +56,8 @@ class LearningCourse(Course[RoundsT], Generic[RoundsT]):
             if known is not None:
                 self.observe(strategy, grid)
                 self.ended(strategy, known)
+            if checkpoints is not None:
+                checkpoints.save(strategy)
             done, empty = len(strategy.records), strategy.empty_rounds
             if known is None or done < protocol.rounds:
                 task.ended(strategy.records[-1])
@@ -68,6 +71,18 @@ class LearningCourse(Course[RoundsT], Generic[RoundsT]):
             raise RunError(f"no usable report arrived in any round (rounds: {len(strategy.records)})")
         self.deliver(strategy, grid, task)
         return strategy
+
+    def _resumed(self, strategy: Any, known: Task) -> Checkpoints | None:
+        """Go on from a checkpoint, and give devices back what they held; return where to keep the next."""
+        from clients.population import HeldQuestion
+
+        if known.checkpoints is None or not strategy.resumable:
+            return None
+        known.checkpoints.load(strategy)
+        if (held := strategy.broadcast) is not None:
+            asked = len(strategy.records), held.encode(), held.question
+            known.restore(HeldQuestion(*asked, strategy.kept or None))
+        return known.checkpoints
 
     def settings(self, task: ServerTask, known: Task | None) -> dict[str, Any]:
         """Return the fields of a strategy."""
@@ -87,7 +102,7 @@ class LearningCourse(Course[RoundsT], Generic[RoundsT]):
         }
 
     def begun(self, task: ServerTask, known: Task | None) -> Any:
-        """Return the strategy before the first round, or after the last one of an interrupted run."""
+        """Return the strategy before the first round."""
         raise NotImplementedError
 
     def observe(self, strategy: Any, grid: Grid) -> None:
@@ -160,21 +175,10 @@ class BroadcastCourse(LearningCourse[BroadcastProtocol]):
         return self.held_ratings(task.train, task.seed) if task.judged is task.train else task.judged
 
     def begun(self, task: ServerTask, known: Task | None) -> BroadcastRounds:
-        """Return the strategy with what a checkpoint holds, and give devices back what they held."""
-        from clients.population import HeldQuestion
+        """Return the strategy before the first round."""
         from strategies.training import BroadcastRounds
 
-        strategy = BroadcastRounds(**self.settings(task, known))
-        if known is None or known.checkpoints is None or strategy.server.arrays is None:
-            return strategy
-        known.checkpoints.load(strategy)
-        if (mechanism := self.protocol.charge(1).mechanism) is not None:
-            # The files of a checkpoint hold what earlier rounds cost, and not by which mechanism.
-            strategy.accountant = strategy.accountant.through(mechanism)
-        if (held := strategy.broadcast) is not None:
-            kept = strategy.kept or None
-            known.restore(HeldQuestion(len(strategy.records), held.encode(), held.question, kept))
-        return strategy
+        return BroadcastRounds(**self.settings(task, known))
 
     def remember_best(
         self, strategy: BroadcastRounds, learned: AnsweringDevice, train: Ratings, seed: int
@@ -200,15 +204,13 @@ class BroadcastCourse(LearningCourse[BroadcastProtocol]):
             strategy.observe(grid)
 
     def ended(self, strategy: BroadcastRounds, known: Task) -> None:
-        """Evaluate a round, unless it is the last, which the caller evaluates, and keep a checkpoint."""
+        """Evaluate a round, unless it is the last, which the caller evaluates."""
         protocol, record = self.protocol, strategy.records[-1]
         learned = strategy.server.learned.keeping(strategy.kept)
         self.remember_best(strategy, learned, known.train, known.seed)
         if record.round < protocol.rounds and record.round % protocol.evaluate_every == 0:
             measured = measured_of(learned.predicting(self._judged(known)), known)
             strategy.records[-1] = replace(record, accuracy=measured)
-        if known.checkpoints is not None and strategy.server.arrays is not None:
-            known.checkpoints.save(strategy)
 
     def facts(self, held: Any, *notes: str) -> dict[str, Any]:
         """Return what a server knows, and how the rounds were stopped."""

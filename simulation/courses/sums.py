@@ -36,8 +36,11 @@ class SumsCourse(LearningCourse[SumsProtocol]):
             aggregation = RepresentedAggregation(
                 of=aggregation, users=task.n_users, population=task.represents, rounds=protocol.rounds
             )
+        settings = self.settings(task, known)
+        if known is not None and known.checkpoints is not None:
+            settings["keep"] = known.checkpoints.keep
         return SumRounds(
-            **self.settings(task, known)
+            **settings
             | {
                 "public": Public(task.population, task.n_items, task.scale),
                 "rated": np.ones(task.n_users, dtype=np.bool_),
@@ -103,7 +106,7 @@ class SumsCourse(LearningCourse[SumsProtocol]):
         if private and held.noise:
             # The noise per user of the last release, as if it had the whole budget.
             last, deviation = max(held.noise.items())
-            tau = deviation * float(np.sqrt(protocol.shares[last - 1])) / held.learned_of
+            tau = deviation * float(np.sqrt(protocol.shares[last - 1])) / held.taught[last][1]
         if held.failed:
             notes.append(
                 f"Of {len(held.records)} releases {held.failed} failed, as too many devices dropped out, or "

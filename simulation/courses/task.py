@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dprec.accounting import Guarantee, PrivacyAccountant
-from dprec.arrays import Bools, Uint8s
+from dprec.arrays import AnyArray, Bools, Uint8s
 from dprec.attacks import Transcript
 from dprec.catalogue import Catalogue
 from dprec.completion import FittedMixture
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from clients.population import HeldQuestion
     from strategies.releases import ExchangeOf
     from strategies.roster import Roster
-    from strategies.training import BroadcastRounds
+    from strategies.training import TrainingRounds
 
 if TYPE_CHECKING:
     Grid: TypeAlias = flwr.serverapp.Grid
@@ -47,10 +47,13 @@ class Metric(typing.Protocol):
 class Checkpoints(typing.Protocol):
     """Keeps the state of a run between rounds."""
 
-    def save(self, state: BroadcastRounds) -> None:
+    def keep(self, number: int, lesson: AnyArray) -> None:
+        """Keep what a round taught, where the server is taught it again."""
+
+    def save(self, state: TrainingRounds) -> None:
         """Keep the state after a round."""
 
-    def load(self, fresh: BroadcastRounds) -> None:
+    def load(self, fresh: TrainingRounds) -> None:
         """Fill rounds that have not begun with the state to continue from, if there is any."""
 
 

@@ -5,12 +5,13 @@ Files appear whole or not at all, and a run that the directory already holds is 
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,11 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec import formats
-from dprec.accounting import PrivacyAccountant
 from dprec.errors import InputError, RunError
 from dprec.randomness import ENTROPY_BYTES
 from dprec.ratings import Ratings
-from dprec.wire import Exchanged
 from simulation.configuration.models import RunConfig
 from simulation.storage import directories, run_files
 from simulation.storage.files import (
@@ -35,21 +34,12 @@ from simulation.storage.files import (
     write_table,
 )
 from simulation.storage.summary import attack_file, write_summary
-from strategies.participation import RoundRecord
 
 if TYPE_CHECKING:
-    from strategies.training import BroadcastRounds
+    from strategies.training import TrainingRounds
 
-CHECKPOINT = "checkpoint.npz"
-
-_LEDGER = "privacy_"
-"""Prefix of the names of the privacy ledger's arrays."""
-
-_SERVER, _KEPT = "server_", "kept_"
-"""Prefixes of the names of what the server remembers, and of what devices keep."""
-
-_DEVICES = ("broadcast", "best")
-"""Names of what devices hold or are to hold, kept as it is sent."""
+CHECKPOINT, LESSON = "checkpoint.npz", "checkpoint-{}.npy"
+"""What an interrupted run goes on from: its state, and what each round taught that is taught again."""
 
 _VALUES = "values"
 """Name of the array that holds, as JSON, whatever is not an array."""
@@ -63,44 +53,37 @@ class Checkpoints:
     """The file: a NumPy archive."""
     depends: Callable[[], dict[str, Any]]
     """Returns what the run depends on, by dotted key; a checkpoint is refused if any of it differs."""
+    digests: dict[str, str] = field(default_factory=dict, init=False)
+    """SHA-256 of the file of what each round taught, by the round."""
 
-    def save(self, state: BroadcastRounds) -> None:
+    def keep(self, number: int, lesson: NDArray[Any]) -> None:
+        """Write what a round taught, once for all further rounds."""
+        buffer = io.BytesIO()
+        np.save(buffer, lesson, allow_pickle=False)
+        write_atomically(self._lesson(number), content := buffer.getvalue())
+        self.digests[str(number)] = hashlib.sha256(content).hexdigest()
+
+    def save(self, state: TrainingRounds) -> None:
         """Write the state after a round."""
-        ledger = {f"{_LEDGER}{name}": array for name, array in state.accountant.to_arrays().items()}
-        own = {f"{_SERVER}{name}": array for name, array in (state.server.arrays or {}).items()}
-        kept = {f"{_KEPT}{place}": array for place, array in enumerate(state.kept)}
-        arrays = {**_places(state), **ledger, **own, **kept}
-        for name in _DEVICES:
-            if (device := getattr(state, name)) is not None:
-                arrays[name] = np.frombuffer(device.encode(), dtype=np.uint8)
-        values = {
-            **formats.STAMP,
-            "depends": self.depends(),
-            "records": [vars(record) for record in state.records],
-            "first_user": [
-                [kind, up, own.messages, own.payload_bytes, own.message_bytes, own.example.hex()]
-                for (kind, up), own in state.traffic.first_user.items()
-            ],
-            "best_error": state.best_error,
-            "best_round": state.best_round,
-        }
-        arrays[_VALUES] = np.frombuffer(json.dumps(values).encode(), dtype=np.uint8)
+        arrays, values = state.stored()
+        values = {**formats.STAMP, "depends": self.depends(), "digests": self.digests, **values}
+        arrays = {**arrays, _VALUES: np.frombuffer(json.dumps(values).encode(), dtype=np.uint8)}
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)
         write_atomically(self.path, buffer.getvalue())
 
-    def load(self, fresh: BroadcastRounds) -> None:
+    def load(self, fresh: TrainingRounds) -> None:
         """Fill rounds that have not begun with the state to continue from, if a round has ended.
 
         Parameters
         ----------
-        fresh : BroadcastRounds
+        fresh : TrainingRounds
             The state before the first round; the checkpoint must have the same shapes.
 
         Raises
         ------
         InputError
-            When the file is truncated, damaged, from another run, or of another format; the error names what
+            When a file is truncated, damaged, from another run, or of another format; the error names what
             differs.
         """
 
@@ -109,35 +92,25 @@ class Checkpoints:
             formats.check(values, str(self.path))
             began_with = "the configuration and data it began with"
             directories.check_same(self.path, values["depends"], self.depends(), began_with)
-            loaded = PrivacyAccountant.from_arrays(_named(arrays, _LEDGER))
-            # The file does not say what epsilon compares: the protocol does.
-            fresh.accountant = replace(loaded, adjacency=fresh.accountant.adjacency)
-            for name, place in _places(fresh).items():
-                place[...] = arrays[name]
-            fresh.server.resume(_named(arrays, _SERVER))
-            fresh.kept = tuple(_named(arrays, _KEPT).values())
-            for name in _DEVICES:
-                if name in arrays:
-                    setattr(fresh, name, fresh.decoded(arrays[name].tobytes()))
-            fresh.records = [RoundRecord(**record) for record in values["records"]]
-            for kind, up, messages, payload, message, example in values["first_user"]:
-                own = Exchanged(messages, payload, message, bytes.fromhex(example))
-                fresh.traffic.first_user[kind, up] = own
-            fresh.best_error, fresh.best_round = values["best_error"], values["best_round"]
+            self.digests.update(values["digests"])
+            fresh.resume(arrays, values, self._kept)
 
         if self.path.exists():
             read_archive(self.path, fill, "a whole checkpoint of this version; delete it to start over")
 
+    def _lesson(self, number: int) -> Path:
+        return self.path.with_name(LESSON.format(number))
 
-def _places(state: BroadcastRounds) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a state that are there from its beginning."""
-    columns = {f"traffic_{name}": column for name, column in state.traffic.columns.items()}
-    return {"holders": state.holders} | columns
-
-
-def _named(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names begin with something, by what follows it, in their order."""
-    return {name.removeprefix(prefix): own for name, own in arrays.items() if name.startswith(prefix)}
+    def _kept(self, number: int) -> NDArray[Any]:
+        path, accepted = self._lesson(number), f"the file of the run; delete {self.path.name} to start over"
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise InputError(str(path), f"cannot be read ({error.strerror})", accepted) from None
+        if hashlib.sha256(content).hexdigest() != self.digests[str(number)]:
+            raise InputError(str(path), "truncated, damaged or of another run", accepted)
+        lesson: NDArray[Any] = np.load(io.BytesIO(content), allow_pickle=False)
+        return lesson
 
 
 @dataclass(frozen=True)
@@ -269,5 +242,6 @@ class RunDirectory:
 
     def _remove_state(self) -> None:
         """Remove what only an unfinished run needs."""
-        for name in (CHECKPOINT, directories.ENTROPY):
-            (self.path / name).unlink(missing_ok=True)
+        lessons = self.path.glob(LESSON.format("*"))
+        for path in (self.path / CHECKPOINT, self.path / directories.ENTROPY, *lessons):
+            path.unlink(missing_ok=True)

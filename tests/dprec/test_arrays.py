@@ -1,5 +1,7 @@
 """Every function on ragged rows against the same rows as Python lists."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -114,6 +116,15 @@ def test_different_integers_are_placed(values: list[int]) -> None:
     few, places = different(whole(values))
     assert few.tolist() == sorted(set(values))
     assert few[places].tolist() == values
+
+
+@given(st.lists(st.integers(0, 60), max_size=20), st.sampled_from([np.int32, np.int64]))
+def test_integers_that_occur_are_numbered(values: list[int], dtype: type[np.integer[Any]]) -> None:
+    given = np.array(values, dtype=dtype)
+    occurring, places = arrays.numbered(given)
+    expected = np.unique(given, return_inverse=True)
+    assert occurring.tolist() == expected[0].tolist()
+    assert places.tolist() == expected[1].tolist()
 
 
 @given(st.lists(st.sampled_from([0.0, -0.0, 1.5, -1.5]) | st.floats(allow_nan=False), max_size=12))

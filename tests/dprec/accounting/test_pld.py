@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from dprec.accounting import ComposedLoss, PrivacyLossDistribution, compose, dominating_channel
-from dprec.accounting.pld import common_grid, rare_epsilon
+from dprec.accounting.pld import common_grid, compose_many, rare_epsilon
 from dprec.channel import Channel
 from dprec.mechanisms import BoundedLaplace, ZhengLaplace, ZhengRandomizedResponse
 from dprec.mechanisms.base import Mechanism
@@ -175,6 +175,61 @@ def test_errors_are_counted_as_delta() -> None:
     assert exact.epsilon(0.3) == pytest.approx(math.log((0.5 - 0.3) / (0.5 * math.exp(-1))))
     assert rounded.epsilon(0.3) == pytest.approx(exact.epsilon(0.29))
     assert rounded.delta(0.5) == pytest.approx(exact.delta(0.5) + 0.01)
+
+
+def test_no_exponential_overflows_where_a_long_tail_holds_delta() -> None:
+    """A tail that falls to delta over thousands of losses counts whole, and nothing is infinite or NaN."""
+    losses = np.arange(20_001.0)
+    tail = np.exp(-losses / 2000)
+    masses = np.append(-np.diff(tail), tail[-1])
+    total, wrong = ComposedLoss(losses, masses, 1e-9, math.inf), []
+    with np.errstate(divide="call", over="call", invalid="call", call=lambda kind, _: wrong.append(kind)):
+        found = total.epsilon(0.3)
+    assert not wrong
+    # From one point to the next, each loss counts 1 - exp(epsilon - loss).
+    assert found == pytest.approx(brentq(lambda epsilon: total.delta(epsilon) - 0.3, 0.0, 20_000.0), rel=1e-9)
+    assert found == pytest.approx(-2000 * math.log(0.3), rel=1e-3)
+
+
+def test_no_epsilon_holds_with_a_delta_below_the_error() -> None:
+    total = ComposedLoss(np.arange(3000.0), np.full(3000, 1 / 3000), 0.25, 4000.0)
+    with np.errstate(divide="raise", over="raise", invalid="raise"):
+        assert total.epsilon(0.2) == 4000.0
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 5.0])
+@pytest.mark.parametrize("draws", [10, 1000, 100_000, 1_000_000])
+def test_any_number_of_randomised_bits_composes_without_a_number_that_is_none(
+    epsilon: float, draws: int
+) -> None:
+    one = PrivacyLossDistribution.of(dominating_channel(epsilon))
+    with np.errstate(divide="raise", over="raise", invalid="raise"):
+        total = compose([(one, draws)])
+        for delta in (1e-6, 0.3):
+            found = total.epsilon(delta)
+            assert total.delta(found) <= delta * (1 + 1e-5)
+            assert found == 0.0 or total.delta(found * (1 - 1e-6)) > delta
+
+
+def test_what_is_not_drawn_from_changes_nothing() -> None:
+    # The transform of two equal masses is 0 somewhere.
+    halves = PrivacyLossDistribution(0.5, np.array([0.5, 0.0, 0.5]))
+    other = PrivacyLossDistribution(0.5, np.array([0.2, 0.3, 0.5]))
+    alone, beside = compose([(other, 3)]), compose([(other, 3), (halves, 0)])
+    assert beside.masses.tolist() == alone.masses.tolist()
+    assert np.isfinite(halves.spectrum(8)[0]).all()
+
+
+def test_users_of_losses_that_hardly_vary_are_accounted_for() -> None:
+    # What rounding leaves of the variance is below 0.
+    nearly = PrivacyLossDistribution(1.0, np.append(np.zeros(60), 1.0))
+    assert nearly.variance <= 0.0
+    with np.errstate(divide="raise", over="raise", invalid="raise"):
+        assert compose_many([nearly], np.array([[2]]), 1e-6) == pytest.approx([60.0])
+
+
+def test_a_bit_of_any_epsilon_is_a_channel() -> None:
+    assert dominating_channel(1000.0).epsilon == dominating_channel(100.0).epsilon
 
 
 def test_a_library_for_accounting_agrees_to_a_thousandth() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.kill_and_resume import configuration, kill_repeatedly, results
+from benchmarks.kill_and_resume import configuration, kill_repeatedly, of_gradients, of_sums, results
 from dprec.accounting import PrivacyLossDistribution, compose
 from dprec.datasets import Synthetic
 from dprec.errors import RunError
@@ -91,10 +91,12 @@ def test_every_round_says_the_largest_loss_so_far(rounds: dict[str, Any]) -> Non
 
 
 @pytest.mark.thorough
-def test_a_run_that_is_killed_ends_with_the_same_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("protocol", [of_gradients, of_sums])
+def test_a_run_that_is_killed_ends_with_the_same_bits(tmp_path: Path, protocol: Any) -> None:
     total = 40
-    run(configuration(total), tmp_path / "alone", page=False)
-    ended = list(kill_repeatedly(tmp_path, total, kills=1, seed=2))
+    values = configuration(protocol(total))
+    run(values, tmp_path / "alone", page=False)
+    ended = list(kill_repeatedly(tmp_path, values, total, kills=1, seed=2))
     assert len(ended) == 1
     assert ended[-1] > 0
     assert results(tmp_path / "killed") == results(tmp_path / "alone")
