@@ -8,7 +8,7 @@ import pytest
 import dprec.completion.factors as factors_module
 import dprec.completion.matrix_factorization as module
 from dprec.completion import COMPLETIONS, MatrixFactorization, Observations, unpack
-from dprec.completion.factors import inner_products, pack
+from dprec.completion.factors import inner_products, pack, products_of_rows
 from dprec.completion.matrix_factorization import Side, WeightedCells, expected_squares, solve_in_turn
 from dprec.randomness import generator
 from tests import make
@@ -135,6 +135,15 @@ def test_products_of_vectors_that_are_not_there_are_refused(place: int) -> None:
             inner_products(vectors, vectors, *places)
     with pytest.raises(ValueError, match="vectors of 2 and of 1 dimensions"):
         inner_products(vectors, vectors[:, :1], here, here)
+
+
+def test_products_of_rows_are_those_of_cells_to_the_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(factors_module, "BLOCK", 20)
+    random = generator(5, "rows")
+    left, right = random.normal(size=(11, 5)), random.normal(size=(7, 5))
+    users, items = np.indices((11, 7))
+    cells = inner_products(left, right, users.ravel(), items.ravel())
+    assert products_of_rows(left, right).tobytes() == cells.tobytes()
 
 
 @pytest.mark.parametrize("one_pass", [0, 8])
