@@ -261,7 +261,7 @@ class Observations:
     """The scale of the true ratings."""
     noise_variance: float | None = None
     """Mean variance of a value given the true rating, due to the mechanism alone, in squared rating units;
-    None if the server does not know the mechanism.
+    None without noise, or if the server does not know the mechanism.
     """
     likelihood: Floats | None = None
     """Probability of what was received given each level of the scale, for completions that ask for it

@@ -171,20 +171,24 @@ def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float | 
     item factors are so large that the ridge is lost in rounding, a user may have no solution; that user gets
     zeros too, since a failure would reveal what it has rated.
     """
+    import scipy.sparse as sp
+
     rank = item_factors.shape[1]
     # Of a large catalogue, a few profiles hold little.
     held, places = numbered(profiles.items)
-    own_factors = item_factors[held]
-    pattern = replace(profiles, items=places.astype(np.int32), n_items=held.size).to_sets()
-    ratings = pattern.copy()
-    ratings.data = profiles.values
+    own_factors, ones = item_factors[held], np.ones(places.size)
     products = packed_outer(own_factors)
     penalty = ridge if isinstance(ridge, np.ndarray) else ridge * np.eye(rank)
     factors = np.empty((profiles.n_users, rank))
 
     def solve(rows: slice) -> None:
-        normal = unpack(pattern[rows] @ products) + penalty
-        factors[rows] = _solutions(normal, ratings[rows] @ own_factors)
+        bounds = profiles.indptr[rows.start : rows.stop + 1]
+        cells, shape = slice(bounds[0], bounds[-1]), (bounds.size - 1, held.size)
+        pattern, ratings = (
+            sp.csr_array((values[cells], places[cells], bounds - bounds[0]), shape=shape)
+            for values in (ones, profiles.values)
+        )
+        factors[rows] = _solutions(unpack(pattern @ products) + penalty, ratings @ own_factors)
 
     map_blocks(solve, profiles.n_users, BLOCK)
     return factors
@@ -220,8 +224,13 @@ def predicted_rows(profiles: Profiles, item_factors: Floats, ridge: float | Floa
 
 def products_of_rows(left: Floats, right: Floats) -> Floats:
     """Return the inner products of every row with every row, shape (left's rows, right's rows)."""
-    rows, columns = np.indices((len(left), len(right)))
-    return inner_products(left, right, rows.ravel(), columns.ravel()).reshape(rows.shape)
+    from dprec.kernels.effects import row_products
+
+    left, by_factor = np.ascontiguousarray(left), np.ascontiguousarray(right.T)
+    products = np.empty((len(left), len(right)))
+    rows = max(1, BLOCK // max(1, len(right)))
+    map_blocks(lambda at: row_products(products[at], left[at], by_factor), len(left), rows)
+    return products
 
 
 def _solutions(matrices: Floats, sides: Floats) -> Floats:

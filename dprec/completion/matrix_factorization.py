@@ -8,6 +8,10 @@ therefore suits both clean ratings and ratings drowned in privacy noise, with no
 variational Bayesian form of alternating least squares (Lim and Teh [lim2007]), with user and item biases as a
 factor whose other half is fixed to 1.
 
+Where clean ratings are sparse, sweeps beyond the first ten or so take the noise for smaller than it is and
+fit chance. A few ratings are therefore held out; when these are predicted no better, one last sweep over all
+ratings ends the fit.
+
 Factors p_u and q_i predict the same as A^T p_u and A^-1 q_i, for every invertible A. So priors under which
 factors are correlated do not change the model; but they spare the sweeps that would turn the factors towards
 principal axes (the transformations of Luttinen and Ilin [luttinen2010]). Along these, the factors of both
@@ -27,7 +31,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import Float32s, Floats, Int32s, Ints, offsets
+from dprec.arrays import Bools, Float32s, Floats, Int32s, Ints, offsets
 from dprec.completion import factors
 from dprec.completion.base import Completion
 from dprec.completion.factors import BiasedFactors, FloatT, ResultT
@@ -351,15 +355,80 @@ _FEWEST_SWEEPS = 10
 _CALM_SWEEPS = 2
 """Where the noise variance turns to rising, as factors vanish, it hardly changes for one sweep."""
 
-_SWEEPS_BEFORE_DROPPING = 5
-"""What an axis explains may fall at first, until it has found its direction, and rise from then on; chosen,
-with the share below, by `choose_dropped_axes` of benchmarks/choosing.
-"""
+_SWEEPS_BEFORE_DROPPING = 2
+"""What an axis explains may fall at first, until it has found its direction, and rise from then on."""
 
 _NEGLIGIBLE = 1e-4
 """Share of the noise variance below which an axis that explains less and less has vanished: without it, the
 RMSE is larger by less than half this share.
 """
+
+_HELD_OUT = 0.05
+"""Share of the ratings that say when to stop; chosen, with the sweeps before dropping and those below, by
+benchmarks/choosing/sweeps.py.
+"""
+
+_WORSE_SWEEPS = 2
+"""In so many sweeps in a row, ratings that are held out are predicted no better than before."""
+
+_FEWEST_RATINGS = 4000
+"""Of fewer, what is held out says too little."""
+
+
+@dataclass(eq=False)
+class _HeldOut:
+    """Ratings that are not learned from: when they are predicted no better, the sweeps fit chance."""
+
+    users: Int32s
+    items: Int32s
+    residuals: Floats
+    least: float = np.inf
+    """Least sum of squared errors so far."""
+    worse: int = 0
+    """Sweeps since then."""
+
+    def worsen(self, users: Side, items: Side) -> bool:
+        """Take a sweep's result; return whether the sweeps should end."""
+        errors = self.residuals - factors_of(0.0, users, items).predict(self.users, self.items)
+        # Not a dot product; see `WeightedCells.of`.
+        squares = float((errors**2).sum())
+        self.worse = 0 if squares < self.least else self.worse + bool(errors.size)
+        self.least = min(self.least, squares)
+        return self.worse >= _WORSE_SWEEPS
+
+
+def _held_out(observations: Observations, seed: int) -> Bools:
+    """Return which ratings are held out, shape (cells,): of reports with noise, none.
+
+    Their errors would be those of the noise.
+    """
+    cells = observations.items.size
+    if observations.noise_variance or cells < _FEWEST_RATINGS:
+        return np.zeros(cells, dtype=np.bool_)
+    return generator(seed, "ratings held out").random(cells) < _HELD_OUT
+
+
+def _swept(
+    users: Side, items: Side, cells: WeightedCells, noise: float, size: int, done: int
+) -> tuple[Side, Side, float]:
+    """Solve both sides and learn their priors; return them, and the noise variance of ``size`` ratings."""
+    with naming_iteration("matrix factorisation", done + 1):
+        users, items, misfit = solve_in_turn(users, items, cells, noise)
+    noise = max(misfit / size, SMALLEST_VARIANCE)
+    return users.with_learned_covariance(), items.with_learned_covariance(), noise
+
+
+def _without_vanished(users: Side, items: Side, before: Floats, noise: float) -> tuple[Side, Side, Floats]:
+    """Drop the axes that explain little, and less than ``before``; return also what the others explain."""
+    # A learned prior shrinks axes that have vanished to nothing, faster and faster.
+    of_users, of_items, _ = principal_axes(users, items)
+    along = users.means[:, 1:] @ of_users.T, items.means[:, 1:] @ of_items.T
+    explained = np.mean(along[0] ** 2, axis=0) * np.mean(along[1] ** 2, axis=0)
+    kept = (explained >= _NEGLIGIBLE * noise) | (explained >= before)
+    if kept.all():
+        return users, items, explained
+    # As if the factors along the other axes were known to be 0.
+    return users.transformed(of_users[kept]), items.transformed(of_items[kept]), explained[kept]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -386,29 +455,26 @@ class MatrixFactorization(Completion):
         # From a narrower start, some factors that the data support would vanish.
         users = Side.at_zero(observations.shape[0], rank, spread, sharing=1)
         items = Side.at_random(observations.shape[1], rank, spread, sharing=1, seed=seed)
-        cells = WeightedCells.of(observations, residuals, np.ones(size, dtype=np.float32))
+        held = _held_out(observations, seed)
+        held_out = _HeldOut(observations.users[held], observations.items[held], residuals[held])
+        cells = WeightedCells.of(observations, residuals, (~held).astype(np.float32))
         explained = np.zeros(rank)
         done = calm = 0
-        for sweep in range(self.iterations if size else 0):
-            with naming_iteration("matrix factorisation", sweep + 1):
-                users, items, misfit = solve_in_turn(users, items, cells, noise)
-            previous, noise = noise, max(misfit / size, SMALLEST_VARIANCE)
-            users, items = users.with_learned_covariance(), items.with_learned_covariance()
-            done = sweep + 1
+        while size and done < self.iterations - held.any():
+            previous = noise
+            users, items, noise = _swept(users, items, cells, noise, int((~held).sum()), done)
+            done += 1
             if done >= _SWEEPS_BEFORE_DROPPING:
-                # A learned prior shrinks axes that have vanished to nothing, faster and faster.
-                of_users, of_items, _ = principal_axes(users, items)
-                along = users.means[:, 1:] @ of_users.T, items.means[:, 1:] @ of_items.T
-                before, explained = explained, np.mean(along[0] ** 2, axis=0) * np.mean(along[1] ** 2, axis=0)
-                kept = (explained >= _NEGLIGIBLE * noise) | (explained >= before)
-                if not kept.all():
-                    # As if the factors along the other axes were known to be 0.
-                    users, items = users.transformed(of_users[kept]), items.transformed(of_items[kept])
-                    explained = explained[kept]
+                users, items, explained = _without_vanished(users, items, explained, noise)
             progress("completing", done, self.iterations)
             calm = calm + 1 if abs(previous - noise) <= self.tolerance * previous else 0
-            if calm >= _CALM_SWEEPS and done >= _FEWEST_SWEEPS:
+            if held_out.worsen(users, items) or (calm >= _CALM_SWEEPS and done >= _FEWEST_SWEEPS):
                 break
+        if held.any():
+            # At last, they are learned from as well.
+            cells = WeightedCells.of(observations, residuals, np.ones(size, dtype=np.float32))
+            users, items, noise = _swept(users, items, cells, noise, size, done)
+            done += 1
         return factors_of(
             mean,
             users,

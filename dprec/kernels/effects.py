@@ -18,6 +18,16 @@ def inner_products(
 
 
 @compiled
+def row_products(products: Written[Table[Floats]], of_users: Table[Floats], by_factor: Table[Floats]) -> None:
+    """Write the inner products of every user and item, whose vectors are columns; see `inner_products`."""
+    for user in range(products.shape[0]):
+        products[user, :] = 0.0
+        for k in range(by_factor.shape[0]):
+            for item in range(products.shape[1]):
+                products[user, item] += of_users[user, k] * by_factor[k, item]
+
+
+@compiled
 def look_up(
     slopes: Written[Floats],
     information: Written[Floats],

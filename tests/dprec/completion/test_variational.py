@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import dprec.completion.factors as factors_module
-from dprec.completion import COMPLETIONS, Observations, unpack
-from dprec.completion.factors import inner_products, pack
+import dprec.completion.matrix_factorization as module
+from dprec.completion import COMPLETIONS, MatrixFactorization, Observations, unpack
+from dprec.completion.factors import inner_products, pack, products_of_rows
 from dprec.completion.matrix_factorization import Side, WeightedCells, expected_squares, solve_in_turn
 from dprec.randomness import generator
 from tests import make
@@ -136,6 +137,15 @@ def test_products_of_vectors_that_are_not_there_are_refused(place: int) -> None:
         inner_products(vectors, vectors[:, :1], here, here)
 
 
+def test_products_of_rows_are_those_of_cells_to_the_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(factors_module, "BLOCK", 20)
+    random = generator(5, "rows")
+    left, right = random.normal(size=(11, 5)), random.normal(size=(7, 5))
+    users, items = np.indices((11, 7))
+    cells = inner_products(left, right, users.ravel(), items.ravel())
+    assert products_of_rows(left, right).tobytes() == cells.tobytes()
+
+
 @pytest.mark.parametrize("one_pass", [0, 8])
 @pytest.mark.parametrize("kind", ["mf", "mog-mf", "mog-mf-variational"])
 def test_results_do_not_depend_on_the_number_of_processors(
@@ -155,3 +165,39 @@ def test_results_do_not_depend_on_the_number_of_processors(
         predictions.append(completed.predict(cells.users, cells.items))
     np.testing.assert_array_equal(predictions[0], predictions[1])
     np.testing.assert_array_equal(predictions[0], predictions[2])
+
+
+def sparse_ratings(noise_variance: float | None) -> tuple[Observations, np.ndarray]:
+    """Return 15 ratings of each of 400 users, whose factors explain little, and the matrix without noise."""
+    random, shape = generator(4, "sparse ratings"), (400, 300)
+    users = np.repeat(np.arange(400), 15)
+    items = np.sort(random.random(shape).argsort(axis=1)[:, :15], axis=1).ravel()
+    truth = 3 + random.normal(size=(400, 1)) / 3 + random.normal(size=300) / 3
+    truth += 0.2 * random.normal(size=(400, 2)) @ random.normal(size=(2, 300))
+    values = truth[users, items] + 0.8 * random.normal(size=users.size)
+    return make.observations(users, items, values, shape, noise_variance=noise_variance), truth
+
+
+def test_sweeps_of_clean_ratings_end_by_those_held_out_which_the_last_one_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    weights = []
+
+    def counted(users: Side, items: Side, cells: WeightedCells, noise: float) -> tuple[Side, Side, float]:
+        weights.append(float(cells.by_user.weights.sum()))
+        return solve_in_turn(users, items, cells, noise)
+
+    monkeypatch.setattr(module, "solve_in_turn", counted)
+    seen, truth = sparse_ratings(None)
+    stopped = MatrixFactorization().fit(seen, seed=1)
+    assert len(weights) == stopped.diagnostics["sweeps"] < 20
+    # 6,000 ratings, of which a share of .05 has a standard deviation of 17.
+    assert weights[0] == pytest.approx(5700, abs=85)
+    assert (set(weights[1:-1]), weights[-1]) == ({weights[0]}, 6000)
+    noisy, _ = sparse_ratings(1e-3)
+    to_the_end = MatrixFactorization().fit(noisy, seed=1)
+    assert set(weights[stopped.diagnostics["sweeps"] :]) == {6000}
+    cells = np.divmod(np.arange(truth.size), 300)
+    errors = [np.abs(model.predict(*cells) - truth.ravel()).mean() for model in (stopped, to_the_end)]
+    assert errors[0] < errors[1]
+    assert MatrixFactorization(iterations=2).fit(seen, seed=1).diagnostics["sweeps"] == 2
