@@ -1,6 +1,6 @@
 """Kills a run with SIGKILL at random points, resumes it each time, and compares it with an uninterrupted run.
 
-    python benchmarks/kill_and_resume.py [KILLS]
+    python -m tests.killed [KILLS]
 
 Predictions, traffic and accuracy must have the same bits. Prints the rounds after which the run was killed.
 """
