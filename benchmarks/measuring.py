@@ -45,7 +45,6 @@ Job = Callable[..., Mapping[str, Any]]
 """Returns figures by unit, and perhaps a digest of its results under ``bits``."""
 
 AS_WRITTEN = argparse.RawDescriptionHelpFormatter
-_PREDICTIONS = "predictions.csv.gz"
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
 _SAMPLE_SECONDS, _SAMPLING_SHARE, _GRACE_SECONDS = 0.1, 0.05, 10.0
 
@@ -178,15 +177,15 @@ def cost_of(python: str, command: Sequence[str], tree: Path) -> Cost:
 
 
 def _digest(out: Path) -> str:
-    predictions = [gzip.decompress(path.read_bytes()) for path in sorted(out.rglob(_PREDICTIONS))]
+    predictions = [gzip.decompress(path.read_bytes()) for path in sorted(out.rglob("predictions.csv.gz"))]
     return hashlib.sha256(b"".join(predictions)).hexdigest() if predictions else ""
 
 
 def _watched(begin: Callable[[], subprocess.Popen[str]]) -> tuple[Figures, int]:
     """Return what a process and all below it took, and how the first of them ended.
 
-    Those that lose their parent become children of this process, which reaps them. Those that a parent
-    ignored are counted as they were last seen. Memory is sampled; see `process_memory`.
+    Those that lose their parent become children of this process, which has no others and reaps them. Those
+    that a parent ignored are counted as they were last seen. Memory is sampled; see `process_memory`.
     """
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     began, first, peak = time.perf_counter(), begin(), Peak()
@@ -245,11 +244,8 @@ def keep(path: Path, measured: Iterable[Row], order: Sequence[str]) -> None:
 def measured(line: Line, trees: Mapping[str, Path], peers: str | None, times: int) -> list[Row]:
     """Return the rows of a line: in every checkout, and beside its peer if there is an interpreter for it."""
     commands = {"before": line.command if line.before is None else line.before, "after": line.command}
-    sides = {
-        side: partial(cost_of, sys.executable, commands[side], tree)
-        for side, tree in trees.items()
-        if commands[side]
-    }
+    trees = {side: tree for side, tree in trees.items() if commands[side]}
+    sides = {side: partial(cost_of, sys.executable, commands[side], tree) for side, tree in trees.items()}
     version, peer = "", line.peer
     python = sys.executable if peer and peer.here else peers
     if peer is not None and python is not None:
@@ -273,10 +269,11 @@ def main(script: str, description: str | None, lines: Sequence[Line], jobs: Mapp
     if given.job:
         print(json.dumps(jobs[given.job[0]](*json.loads(given.job[1]))))
         return
-    if given.times < 1:
-        parser.error("--times is at least 1")
     trees = {"before": given.before.resolve()} if given.before else {}
     asked = [line for line in lines if not given.words or any(word in line.what for word in given.words)]
+    if given.times < 1 or not asked or not all((tree / "dprec").is_dir() for tree in trees.values()):
+        lines_there = "; ".join(line.what for line in lines)
+        parser.error(f"--times is at least 1, --before holds dprec/, and words are of: {lines_there}")
     for line in asked:
         rows = measured(line, {**trees, "after": ROOT}, given.peers, given.times)
         for row in rows:

@@ -9,7 +9,7 @@ MOVIELENS = (
 ANEW = "draws and defaults of the versions differ"
 
 LINES = (
-    Line("`dprec list presets`", ("-m", "dprec", "list", "presets")),
+    Line("`dprec list protocols`", ("-m", "dprec", "list", "protocols")),
     Line("`dprec run blp-mf`, default backend", dprec_run("blp-mf", *MOVIELENS), settings=ANEW),
     Line(
         "`dprec run blp-mf`, in one process",

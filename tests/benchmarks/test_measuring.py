@@ -1,11 +1,15 @@
 """What benchmarks share: sides in turn, the best of each, rows, and what a process tree takes."""
 
+import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.benchmarks.programs import at_hand
@@ -66,6 +70,25 @@ def test_rows_of_lines_that_are_measured_again_are_replaced(home: Any, tmp_path:
     ]
 
 
+def told_by(program: str, *arguments: str) -> str:
+    """Return what a program says that has the home of benchmarks at hand, and no children but its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "benchmarks")}
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+
+
+COST = """
+import json, sys, measuring as home
+cost = home.cost_of(sys.executable, sys.argv[1:], home.ROOT)
+print(json.dumps([cost.figures, cost.bits]))
+"""
+
+
+def cost_of(*command: str) -> tuple[dict[str, float], str]:
+    figures, bits = json.loads(told_by(COST, *command))
+    return figures, bits
+
+
 CHILDREN = """
 import subprocess, sys, time
 work = "import time\\nuntil = time.process_time() + 0.4\\nwhile time.process_time() < until: pass"
@@ -75,25 +98,51 @@ print('{"RMSE": 0.5, "bits": "digest"}')
 """
 
 
-def test_a_command_takes_what_all_of_its_processes_take(home: Any) -> None:
-    cost = home.cost_of(sys.executable, ("-c", CHILDREN), ROOT)
-    assert cost.figures["CPU s"] >= 0.8
-    assert cost.figures["MB"] > 1
-    assert (cost.figures["RMSE"], cost.bits) == (0.5, "digest")
+def test_a_command_takes_what_all_of_its_processes_take() -> None:
+    figures, bits = cost_of("-c", CHILDREN)
+    assert figures["CPU s"] >= 0.8
+    assert figures["MB"] > 1
+    assert (figures["RMSE"], bits) == (0.5, "digest")
 
 
-def test_a_command_that_fails_is_said(home: Any) -> None:
-    with pytest.raises(RuntimeError, match=r"no such thing\nended with 1"):
-        home.cost_of(sys.executable, ("-c", "raise SystemExit('no such thing')"), ROOT)
+def test_a_command_that_fails_is_said() -> None:
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        cost_of("-c", "raise SystemExit('no such thing')")
+    assert "no such thing\nended with 1" in failed.value.stderr
 
 
-def test_predictions_are_digested_whatever_their_compression(home: Any, tmp_path: Path) -> None:
+def test_predictions_are_digested_whatever_their_compression() -> None:
     write = (
         "import gzip, pathlib, sys; folder = pathlib.Path(sys.argv[1]); folder.mkdir(); "
         "gzip.open(folder / 'predictions.csv.gz', 'wb', int(sys.argv[3])).write(sys.argv[2].encode())"
     )
-    same, again, other = (
-        home.cost_of(sys.executable, ("-c", write, "{out}/run", text, level), ROOT).bits
-        for text, level in (("1,2", "1"), ("1,2", "9"), ("1,3", "1"))
-    )
+    written = ("1,2", "1"), ("1,2", "9"), ("1,3", "1")
+    same, again, other = (cost_of("-c", write, "{out}/run", *each)[1] for each in written)
     assert same == again != other
+
+
+@pytest.mark.parametrize("wrong", [["--times", "0"], ["--before", "nowhere"], ["something else"]])
+def test_what_cannot_be_measured_is_refused_in_one_line(
+    home: Any, wrong: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["program", *wrong])
+    with pytest.raises(SystemExit) as ended:
+        home.main("program.py", "A program.", (home.Line("a run", ("-c", "")),))
+    assert ended.value.code == 2
+    assert "--before holds dprec/, and words are of: a run" in capsys.readouterr().err
+
+
+PROGRAM = """
+import pathlib, sys, measuring as home
+home.RESULTS = pathlib.Path(sys.argv.pop(1))
+ours, theirs = (("-c", f"print('{{\\"RMSE\\": {error}}}')") for error in (0.5, 0.75))
+line = home.Line("a fit", ours, (), home.Peer("numpy", theirs, here=True), "rank 2", ("RMSE",))
+home.main("fits.py", "Fits.", (line,))
+"""
+
+
+def test_lines_are_measured_and_kept_beside_their_peer(tmp_path: Path) -> None:
+    told_by(PROGRAM, str(tmp_path), "--times", "1", "--write")
+    heads, row = (tmp_path / "fits.csv").read_text(encoding="utf-8").splitlines()
+    assert heads == "what,unit,before,after,peer,beside,bits,settings,made"
+    assert row.startswith(f"a fit,RMSE,,0.5,0.75,numpy {np.__version__},,rank 2,")
