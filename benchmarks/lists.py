@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 import numpy as np
-from measuring import DATA, Figures, Line, dprec_run, job, main
+from measuring import ANEW, DATA, Figures, Line, dprec_run, job, main
 
 LISTED, RATED, USERS = 50, 27, 400
 """Items of a list, rated items of a user, and users who are ranked for."""
@@ -45,9 +45,9 @@ ROUNDS = "4 rounds; the earlier version finishes none of them in a minute"
 SIZE, US, ITEMS = "29,858 users x 40,981 items, generated", ("µs a user",), (41_000, 100_000)
 LINES = (
     *(Line(f"ranking {n:,} items", job(__file__, "ranking", n), units=US) for n in ITEMS),
-    Line("`popularity`, CiteULike", run("popularity", CITEULIKE)),
-    Line(f"`popularity`, {SIZE}", run("popularity", GOWALLA)),
-    Line("`dp-ials`, CiteULike", run("dp-ials", CITEULIKE)),
+    Line("`popularity`, CiteULike", run("popularity", CITEULIKE), settings=ANEW),
+    Line(f"`popularity`, {SIZE}", run("popularity", GOWALLA), settings=ANEW),
+    Line("`dp-ials`, CiteULike", run("dp-ials", CITEULIKE), settings=ANEW),
     Line("`dp-ials`, 500 users x 100,000 items, generated", run("dp-ials", LARGE), (), settings=ROUNDS),
 )
 

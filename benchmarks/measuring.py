@@ -38,6 +38,7 @@ DATA = Path(os.environ.get("DPREC_DATA", ROOT.parent / "shared" / "data"))
 OUT = "{out}"
 """In a command, a folder that is made for each run of it."""
 
+ANEW = "draws and defaults of the versions differ"
 CPU, MEMORY, ELAPSED = "CPU s", "MB", "s"
 Figures = dict[str, float]
 """By unit; the least is the best."""

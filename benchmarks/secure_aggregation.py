@@ -3,7 +3,7 @@
 Populations are copies of the users of MovieLens 100K.
 """
 
-from measuring import CPU, DATA, ELAPSED, MEMORY, Line, dprec_run, main
+from measuring import ANEW, CPU, DATA, ELAPSED, MEMORY, Line, dprec_run, main
 
 SUMS, EARLIER = "sums-on-device", "best-secret-set"
 
@@ -13,7 +13,7 @@ def line(preset: str, earlier: str, sets: str, copies: int, backend: str) -> Lin
     data = f"dataset={{kind: movielens-100k, path: {DATA / 'ml-100k'}, items: true, copies: {copies}{sets}}}"
     where = {"local": "in one process", "ray": "two workers"}[backend]
     after, before = (dprec_run(name, data, f"simulation.backend={backend}") for name in (preset, earlier))
-    return Line(f"`{preset}`, {copies:,} users, {where}", after, before, units=(CPU, ELAPSED, MEMORY))
+    return Line(f"`{preset}`, {copies:,} users, {where}", after, before, None, ANEW, (CPU, ELAPSED, MEMORY))
 
 
 LINES = (

@@ -1,12 +1,11 @@
 """CPU seconds and memory of what a user waits for first: `dprec list`, and runs on MovieLens 100K."""
 
-from measuring import DATA, Line, dprec_run, main
+from measuring import ANEW, DATA, Line, dprec_run, main
 
 MOVIELENS = (
     f"dataset={{kind: movielens-100k, path: {DATA / 'ml-100k'}}}",
     "split={kind: predefined, fold: u1}",
 )
-ANEW = "draws and defaults of the versions differ"
 
 LINES = (
     Line("`dprec list protocols`", ("-m", "dprec", "list", "protocols")),

@@ -56,7 +56,7 @@ RECALLED = 20
 LEAST = 0.002
 """A difference in NDCG@10 that is too small to matter."""
 Scorer = Callable[[sparse.csr_array], Floats]
-"""From sets, shape (users, items), to scores of all items, of the same shape, which the caller may change."""
+"""From sets, shape (users, items), to scores of all items, of the same shape."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ def ndcg(draw: Draw, scores: Scorer) -> float:
     ranks, users = list[Ints](), list[Ints]()
     for part in np.array_split(judging, -(-judging.size * draw.sets.shape[1] // _CELLS_AT_ONCE)):
         own = draw.sets[part]
-        ranked = scores(own)
+        ranked = scores(own).copy()
         ranked[own.nonzero()] = -np.inf
         for user, row in zip(part, ranked, strict=True):
             wanted = row[draw.judging[[user]].indices]
@@ -141,7 +141,7 @@ def reached(protocol: TableProtocol | PopularityProtocol, tau: float, draw: Draw
     """Return the NDCG@10 of devices that rank by what a protocol taught."""
     sent, n_items = taught(protocol, draw, tau).learned.encode(), draw.sets.shape[1]
     device = protocol.device(sent, n_items, POSITIVE)
-    return ndcg(draw, lambda sets: device.predictions(profiles_of(sets)).copy())
+    return ndcg(draw, lambda sets: device.predictions(profiles_of(sets)))
 
 
 def taught(protocol: TableProtocol | PopularityProtocol, draw: Draw, tau: float) -> SummedServer:
