@@ -1,98 +1,56 @@
-"""Microseconds per rating of every part of a one-shot run, beside the least that this machine could take.
-
-    python benchmarks/profile_table.py [--users 1000000]
+"""Microseconds per rating of every part of a one-shot run, beside what this machine could do, and of reports.
 
 The run is that of `scale.py`: every user perturbs 20 ratings of 2,000 items (bounded Laplace, epsilon 1),
 partition by partition, as nodes do; the server decodes the reports, charges them and fits factors. It all
-runs in one thread of this process and is measured by its processor time, so that other processes do little
-harm. The limits are measured in the same way, before and after, and the better one counts:
+runs in one thread. The limits, which stand as a peer, are measured as well:
 
 - draw: four random words of NumPy's Philox per rating, two for the digest of the profile, two for the noise;
 - encode, decode: two code words per rating, the gap to the item before and the symbol, at the speed of a
   compiled coder (zlib, Huffman codes only);
 - move, account, arrange: what is read and written, at the speed of copying memory;
 - sweep: the products and sums of both least-squares problems, at the speed of a matrix product (BLAS).
+
+Reports of a package that only perturbs and adds up are beside ours drawn, encoded, decoded and charged.
 """
 
-from __future__ import annotations
-
-import argparse
 import pickle
 import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import cached_property
+from typing import Self, TypeVar
 
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.common.serde import message_from_proto, message_to_proto
-from numpy.typing import NDArray
-from scale import EPSILON, RATINGS_PER_USER, population
+from measuring import DATA, Figures, Line, Peer, beside, job, main
+from scale import EACH, EPSILON, ITEMS, RATINGS_PER_USER, population
 from threadpoolctl import threadpool_limits
 
 from dprec.accounting import PrivacyBudget
-from dprec.arrays import Pieces, offsets
+from dprec.arrays import Ints, Pieces, Uint16s, offsets
 from dprec.completion import MatrixFactorization
+from dprec.datasets import MovieLens100K
 from dprec.exchange import REPLY, REPORT, Reports
+from dprec.mechanisms import Mechanism, RandomizedResponse
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.observations import Observations
 from dprec.randomness import DeviceDraws
 from dprec.ratings import Ratings
 from dprec.reports import CellFamily
-from dprec.wire import DecodedReports, ReportCodec, TrafficLedger
+from dprec.wire import DecodedReports, TrafficLedger
 from strategies.roster import Arrivals
 from strategies.rounds import RoundAccount, reply_message
 
-ITEMS, PARTITION, RANK, SWEEPS = 2_000, 20_000, 5, 3
+PARTS = "draw", "encode", "move", "decode", "account", "arrange", "sweep"
+USERS, PARTITION, RANK, SWEEPS = 1_000_000, 20_000, 5, 3
+BYTES = 2.13
+"""Of a rating in a report of bounded Laplace."""
 ResultT = TypeVar("ResultT")
 
 
-@dataclass(frozen=True)
-class Machine:
-    """What one core of this machine can do.
-
-    Parameters
-    ----------
-    words, copied, coded, decoded, flops : float
-        Random words, copied bytes, code words either way and floating-point operations per second.
-    """
-
-    words: float
-    copied: float
-    coded: float
-    decoded: float
-    flops: float
-
-    @classmethod
-    def measured(cls) -> Machine:
-        """Measure it."""
-        philox = np.random.Philox(key=np.zeros(2, dtype=np.uint64))
-        count, size = 1 << 23, 512
-        source, target = np.ones(count), np.ones(count)
-        factor = np.ones((size, size))
-        # Of as many values as there are symbols in the run, about as unequal as these are.
-        data = np.random.default_rng(0).binomial(255, 0.5, 1 << 22).astype(np.uint8).tobytes()
-        coding, coded = _seconds(lambda: _huffman(data))
-        return cls(
-            count / _seconds(lambda: philox.random_raw(count))[0],
-            count * 8 / _seconds(lambda: np.copyto(target, source))[0],
-            len(data) / coding,
-            len(data) / _seconds(lambda: zlib.decompress(coded))[0],
-            2 * size**3 / _seconds(lambda: factor @ factor)[0],
-        )
-
-    def or_better(self, other: Machine) -> Machine:
-        """Return the better of both."""
-        return Machine(*(max(pair) for pair in zip(vars(self).values(), vars(other).values(), strict=True)))
-
-
-def _huffman(data: bytes) -> bytes:
-    coder = zlib.compressobj(strategy=zlib.Z_HUFFMAN_ONLY)
-    return coder.compress(data) + coder.flush()
-
-
-def _seconds(work: Callable[[], ResultT], times: int = 3) -> tuple[float, ResultT]:
+def least(work: Callable[[], ResultT], times: int = 2) -> tuple[float, ResultT]:
     """Return the least processor time of some work, and its result."""
     best = float("inf")
     for _ in range(times):
@@ -104,149 +62,148 @@ def _seconds(work: Callable[[], ResultT], times: int = 3) -> tuple[float, Result
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """The path of ratings from devices to factors, in parts that can be measured.
-
-    Parameters
-    ----------
-    train : Ratings
-    calibrated : CellFamily
-    codec : ReportCodec
-    """
+    """The path of ratings from devices to factors, partition by partition, in parts that can be measured."""
 
     train: Ratings
-    calibrated: CellFamily
-    codec: ReportCodec
+    family: CellFamily
 
     @classmethod
-    def of(cls, users: int) -> Path:
-        """Return the path of a population."""
-        train = population(users, ITEMS)
+    def of(cls, train: Ratings, mechanism: Mechanism) -> Self:
+        """Return the path of ratings by a mechanism."""
         budget = PrivacyBudget(epsilon=EPSILON, per="rating")
-        calibrated = CellFamily(BoundedLaplace(), budget, train.scale, train.n_items)
-        return cls(train, calibrated, calibrated.codec)
+        return cls(train, CellFamily(mechanism, budget, train.scale, train.n_items))
 
-    def partitions(self) -> list[tuple[slice, slice]]:
-        """Return the users and the ratings of each partition."""
-        starts = range(0, self.train.n_users, PARTITION)
-        users = [slice(start, min(start + PARTITION, self.train.n_users)) for start in starts]
-        return [(each, slice(*(RATINGS_PER_USER * end for end in (each.start, each.stop)))) for each in users]
+    @cached_property
+    def partitions(self) -> list[tuple[slice, slice, Ints]]:
+        """Users and ratings of each partition, and where each user's begin."""
+        indptr, found = self.train.indptr, []
+        for start in range(0, self.train.n_users, PARTITION):
+            bounds = indptr[start : start + PARTITION + 1]
+            users = slice(start, start + bounds.size - 1)
+            found.append((users, slice(bounds[0], bounds[-1]), bounds - bounds[0]))
+        return found
 
-    def draw(self) -> list[NDArray[np.uint16]]:
-        """Draw the symbols as devices do, from words that depend on their profiles."""
-        symbols = []
-        for users, cells in self.partitions():
-            items, levels = self.train.items[cells], self.train.levels[cells]
-            bounds = np.arange(users.stop - users.start + 1) * RATINGS_PER_USER
-            values = self.train.scale.values[levels - 1]
-            draws = DeviceDraws.of(bytes(16), users.start, bounds, items, values, "report")
-            counts = np.diff(bounds)
-            words = draws.per_cell(counts, items, 1)
-            symbols.append(self.calibrated.perturb(counts, levels, words))
-        return symbols
-
-    def encode(self, symbols: list[NDArray[np.uint16]]) -> list[Pieces]:
-        """Encode the reports."""
-        reports = []
-        for (users, cells), own in zip(self.partitions(), symbols, strict=True):
-            bounds = np.arange(users.stop - users.start + 1) * RATINGS_PER_USER
-            reports.append(self.codec.encode(bounds, self.train.items[cells], own))
-        return reports
-
-    def move(self, reports: list[Pieces]) -> list[Message]:
-        """Carry the replies as Ray and Flower do: by pickle, and from objects to protobuf and back."""
-        arrived = []
-        for (users, _), own in zip(self.partitions(), reports, strict=True):
-            content = RecordDict({REPLY: ConfigRecord(Reports(users.start, own).entries())})
-            reply = pickle.loads(pickle.dumps(reply_message(REPORT, content, "run")))
-            arrived.append(message_from_proto(message_to_proto(reply)))
-        return arrived
-
-    def decode(self, reports: list[Pieces]) -> list[DecodedReports]:
-        """Decode the reports."""
-        return [self.codec.decode(own) for own in reports]
+    def draw(self, users: slice, cells: slice, bounds: Ints) -> Uint16s:
+        """Draw the symbols of a partition as devices do, from words that depend on their profiles."""
+        items, levels, counts = self.train.items[cells], self.train.levels[cells], np.diff(bounds)
+        values = self.train.scale.values[levels - 1]
+        draws = DeviceDraws.of(bytes(16), users.start, bounds, items, values, "report")
+        return self.family.perturb(counts, levels, draws.per_cell(counts, items, 1))
 
     def account(self, reports: list[Pieces]) -> None:
         """Charge bytes and losses."""
         n_users = self.train.n_users
         account = RoundAccount(REPORT, "run", TrafficLedger(n_users))
-        for (users, _), own in zip(self.partitions(), reports, strict=True):
+        for (users, _, _), own in zip(self.partitions, reports, strict=True):
             everybody = np.ones(len(own), dtype=np.bool_)
             account.charge_reports(Arrivals(np.arange(users.start, users.stop), everybody, everybody, own))
-        self.calibrated.accountant(self.train.counts, np.ones(n_users, dtype=np.bool_))
+        self.family.accountant(self.train.counts, np.ones(n_users, dtype=np.bool_))
 
     def arrange(self, decoded: list[DecodedReports]) -> Observations:
         """Read the symbols, and arrange the cells by user and by item as a completion needs them."""
         counts = np.concatenate([np.diff(own.indptr) for own in decoded])
-        values = [self.calibrated.read(np.diff(own.indptr), own.symbols) for own in decoded]
-        observations = Observations(
-            offsets(counts),
-            np.concatenate([own.items for own in decoded]),
-            lambda: values,
-            (counts.size, self.train.n_items),
-            self.train.scale,
-            self.calibrated.noise_variance(counts),
-        )
-        _ = observations.by_user, observations.by_item
-        return observations
+        values = [self.family.read(np.diff(own.indptr), own.symbols) for own in decoded]
+        items, shape = np.concatenate([own.items for own in decoded]), (counts.size, self.train.n_items)
+        variance = self.family.noise_variance(counts)
+        seen = Observations(offsets(counts), items, lambda: values, shape, self.train.scale, variance)
+        _ = seen.by_user, seen.by_item
+        return seen
+
+    def reported(self) -> tuple[dict[str, float], list[DecodedReports]]:
+        """Return the seconds of reports and what was decoded."""
+        parts, codec, seconds = self.partitions, self.family.codec, dict[str, float]()
+        seconds["draw"], symbols = least(lambda: [self.draw(*part) for part in parts])
+        of_parts = [(bounds, self.train.items[cells]) for _, cells, bounds in parts]
+        pairs = list(zip(of_parts, symbols, strict=True))
+        seconds["encode"], reports = least(lambda: [codec.encode(*own, drawn) for own, drawn in pairs])
+        starts = [users.start for users, _, _ in parts]
+        seconds["move"], _ = least(lambda: [*map(moved, starts, reports)], 1)
+        seconds["decode"], decoded = least(lambda: [codec.decode(own) for own in reports])
+        seconds["account"], _ = least(lambda: self.account(reports))
+        return seconds, decoded
 
 
-def _fit(observations: Observations, sweeps: int) -> float:
-    """Return the processor time of some sweeps, with what comes before and after them."""
-    completion = MatrixFactorization(rank=RANK, iterations=sweeps, tolerance=0.0)
-    return _seconds(lambda: completion.fit(observations, 0), times=1)[0]
+def moved(start: int, reports: Pieces) -> Message:
+    """Carry the reply of a partition as Ray and Flower do: by pickle, and to protobuf and back."""
+    content = RecordDict({REPLY: ConfigRecord(Reports(start, reports).entries())})
+    reply = pickle.loads(pickle.dumps(reply_message(REPORT, content, "run")))
+    return message_from_proto(message_to_proto(reply))
 
 
-def main() -> None:
-    """Print the table."""
-    arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    arguments.add_argument("--users", type=int, default=1_000_000)
-    chosen = arguments.parse_args()
-    if chosen.users < 1:
-        arguments.error("--users is at least 1")
+def each(seconds: dict[str, float], ratings: int) -> Figures:
+    return {f"{EACH}, {part}": 1e6 * spent / ratings for part, spent in seconds.items()}
+
+
+def parts(users: int) -> Figures:
     with threadpool_limits(limits=1):
-        _profile(chosen.users)
+        path = Path.of(population(users, ITEMS), BoundedLaplace())
+        seconds, decoded = path.reported()
+        seconds["arrange"], observations = least(lambda: path.arrange(decoded), 1)
+
+        def fitted(sweeps: int) -> float:
+            completion = MatrixFactorization(rank=RANK, iterations=sweeps, tolerance=0.0)
+            return least(lambda: completion.fit(observations, 0), 1)[0]
+
+        # The first fit loads the compiled loops and claims the memory that all of them use.
+        fitted(1 + SWEEPS)
+        seconds["sweep"] = (fitted(1 + SWEEPS) - fitted(1)) / SWEEPS
+    return each(seconds, path.train.count)
 
 
-def _profile(users: int) -> None:
-    machine = Machine.measured()
-    path = Path.of(users)
-    ratings = path.train.count
-    seconds: dict[str, float] = {}
-    seconds["draw"], symbols = _seconds(path.draw, 2)
-    seconds["encode"], reports = _seconds(lambda: path.encode(symbols), 2)
-    seconds["move"], _ = _seconds(lambda: path.move(reports), 1)
-    seconds["decode"], decoded = _seconds(lambda: path.decode(reports), 2)
-    seconds["account"], _ = _seconds(lambda: path.account(reports), 2)
-    seconds["arrange"], observations = _seconds(lambda: path.arrange(decoded), 1)
-    # The first fit loads the compiled loops and claims the memory that all of them use.
-    _fit(observations, 1 + SWEEPS)
-    seconds["sweep"] = (_fit(observations, 1 + SWEEPS) - _fit(observations, 1)) / SWEEPS
-    machine = machine.or_better(Machine.measured())
-    payload = sum(len(own.data) for own in reports) / ratings
-    limits = {
-        "draw": 4 / machine.words,
-        "encode": 2 / machine.coded,
-        "move": 2 * payload / machine.copied,
-        "decode": 2 / machine.decoded,
-        "account": 5 * 8 / RATINGS_PER_USER / machine.copied,
-        "arrange": 3 * (4 + 4 + 8) / machine.copied,
-        "sweep": 2 * (RANK * (RANK + 1) + 2 * RANK) / machine.flops,
+def limits(count: int) -> Figures:
+    """Return the least that each part could take."""
+    philox, size = np.random.Philox(key=np.zeros(2, dtype=np.uint64)), 512
+    source, target, factor = np.ones(count), np.ones(count), np.ones((size, size))
+    # Of as many values as there are symbols in the run, about as unequal as these are.
+    data = np.random.default_rng(0).binomial(255, 0.5, count // 2).astype(np.uint8).tobytes()
+
+    def huffman() -> bytes:
+        coder = zlib.compressobj(strategy=zlib.Z_HUFFMAN_ONLY)
+        return coder.compress(data) + coder.flush()
+
+    with threadpool_limits(limits=1):
+        word = least(lambda: philox.random_raw(count))[0] / count
+        byte = least(lambda: np.copyto(target, source))[0] / count / 8
+        coding, coded = least(huffman)
+        decoding, _ = least(lambda: zlib.decompress(coded))
+        operation = least(lambda: factor @ factor)[0] / (2 * size**3)
+    seconds = {
+        "draw": 4 * word,
+        "encode": 2 * coding / len(data),
+        "move": 2 * BYTES * byte,
+        "decode": 2 * decoding / len(data),
+        "account": 5 * 8 / RATINGS_PER_USER * byte,
+        "arrange": 3 * (4 + 4 + 8) * byte,
+        "sweep": 2 * (RANK * (RANK + 1) + 2 * RANK) * operation,
     }
-    _print(ratings, machine, seconds, limits)
+    return each(seconds, 1)
 
 
-def _print(ratings: int, machine: Machine, seconds: dict[str, float], limits: dict[str, float]) -> None:
-    print(
-        f"{ratings:,} ratings. Per second: {machine.words / 1e6:.0f} million random words, "
-        f"{machine.copied / 1e9:.1f} GB copied, {machine.coded / 1e6:.0f} million code words written and "
-        f"{machine.decoded / 1e6:.0f} million read, {machine.flops / 1e9:.0f} billion operations."
-    )
-    print("\n| part | microseconds per rating | limit | times the limit |\n|---|---|---|---|")
-    for name, spent in seconds.items():
-        own, limit = 1e6 * spent / ratings, 1e6 * limits[name]
-        print(f"| {name} | {own:.4f} | {limit:.4f} | {own / limit:.1f} |")
-    print(f"| together | {1e6 * sum(seconds.values()) / ratings:.4f} | | |")
+def reported(train: Ratings, mechanism: Mechanism) -> Figures:
+    path = Path.of(train, mechanism)
+    path.reported()
+    return {EACH: 1e6 * sum(path.reported()[0].values()) / train.count}
 
+
+def laplace(users: int) -> Figures:
+    return reported(population(users, ITEMS), BoundedLaplace())
+
+
+def stars() -> Figures:
+    return reported(MovieLens100K(path=str(DATA / "ml-100k")).load_fold("u1")[0], RandomizedResponse())
+
+
+MACHINE = Peer("numpy", job(__file__, "limits", 1 << 23), here=True)
+PFL = beside("pfl", "pfl_laplace", 100_000, RATINGS_PER_USER)
+PURE_LDP = beside("pure-ldp", "pure_ldp_stars", EPSILON)
+LIMITS = "beside the limits: random words, copies, zlib's Huffman codes, BLAS"
+OF_PFL, OF_PURE_LDP = "its local mechanism and a sum", "direct encoding and a histogram"
+UNITS, STARS = tuple(f"{EACH}, {part}" for part in PARTS), "five stars of MovieLens 100K"
+LINES = (
+    Line(f"one-shot run, {USERS:,} users", job(__file__, "parts", USERS), (), MACHINE, LIMITS, UNITS),
+    Line("Laplace reports, generated", job(__file__, "laplace", 100_000), (), PFL, OF_PFL, (EACH,)),
+    Line(f"randomised response, {STARS}", job(__file__, "stars"), (), PURE_LDP, OF_PURE_LDP, (EACH,)),
+)
 
 if __name__ == "__main__":
-    main()
+    main(__file__, __doc__, LINES, {work.__name__: work for work in (parts, limits, laplace, stars)})

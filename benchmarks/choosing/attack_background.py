@@ -1,18 +1,14 @@
 """Chooses how much an attacker believes a user's other reports when it guesses the level of a rating.
 
-    python benchmarks/choosing/attack_background.py [--path ../shared/data/ml-100k]
-
 Prints, for train ratings of MovieLens 100K (u2, every other user), the share of levels that are recovered
 from reports at several epsilons, for several weights of the other reports. Fails if another weight
 recovers more than 0.005 more in the mean over all reports than that of dprec.
 """
 
-from __future__ import annotations
-
-import sys
+from collections.abc import Iterator
 
 import numpy as np
-from validation import arguments
+from validation import asked, decide, stands
 
 from dprec.arrays import Floats
 from dprec.attacks.background import TOLD_BY_OTHERS, Background
@@ -31,16 +27,13 @@ def recovered(train: Ratings, background: Background, channel: Channel, seed: in
     symbols = channel.sample(train.levels, words(seed, "reports of a choice", 0, train.count))
     shares = background.of_ratings(train.items, train.levels)
     likelihoods = channel.probabilities[:, symbols].T
-    levels = train.levels.astype(np.int64) - 1
     told = [
         background.given_others(shares, likelihoods, train.counts, weight) * likelihoods for weight in WEIGHTS
     ]
-    return np.array([np.mean(each.argmax(axis=1) == levels) for each in told])
+    return np.array([np.mean(each.argmax(axis=1) + 1 == train.levels) for each in told])
 
 
-def main() -> int:
-    """Print all figures; return 1 if the weight does not stand."""
-    path, _ = arguments(__doc__, ())
+def judged(path: str) -> Iterator[bool]:
     train, _ = MovieLens100K(path=path).load_fold("u2")
     train = train.of_users(np.arange(0, train.n_users, 2), np.arange((train.n_users + 1) // 2))
     background, rows = Background.of(train), []
@@ -51,10 +44,8 @@ def main() -> int:
             rows.append(np.mean([recovered(train, background, channel, seed) for seed in SEEDS], axis=0))
             print(mechanism.kind, epsilon, np.round(rows[-1], 4), flush=True)
     means = np.mean(rows, axis=0)
-    behind = means.max() - means[WEIGHTS.index(TOLD_BY_OTHERS)]
-    print("mean", np.round(means, 4), "stands" if behind <= TOLERANCE else "does not stand")
-    return 0 if behind <= TOLERANCE else 1
+    yield stands("mean", means.max() - means[WEIGHTS.index(TOLD_BY_OTHERS)], TOLERANCE)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    decide(judged(asked(__doc__).path))

@@ -1,7 +1,5 @@
 """Holds best against fair baselines and against itself: every promise, on populations that are drawn.
 
-    python benchmarks/choosing/best_promises.py [--lists] [--seeds 3] [--epsilons 0.05 1] [--sizes ...]
-
 Prints the accuracy of best under every promise and epsilon, beside the baseline that reads the same public
 data: for ratings, devices that send nothing, or item sets alone where these are revealed (what people choose
 is taken to say what they like, which does not hold of ratings that are drawn); for lists, noisy popularity
@@ -10,16 +8,13 @@ under the same promise. Fails where best is worse than that, or than itself at a
 by it, and on validation ratings of MovieLens 100K where something is public about the items.
 """
 
-from __future__ import annotations
-
 import argparse
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from validation import asked, decide
 
 from dprec.accounting import MatchedBudget
 from dprec.arrays import Floats
@@ -43,28 +38,22 @@ RMSE, NDCG = 0.003, 0.02
 class Population:
     """Ratings, or sets, that are drawn, and what is tested."""
 
+    predicted: Predicted
+    seeds: int
     users: int
     items: int
     ratings: int
-    predicted: Predicted
-    seeds: int
 
     def accuracy(self, protocol: Mapping[str, Any], epsilon: float | None) -> Floats:
         """Return how good a protocol is at a budget, more being better; shape (seeds,)."""
         sets = {"positive": ">= 4"} if self.predicted == "lists" else {}
-        kind = "user-holdout" if sets else "holdout"
+        size = {"users": self.users, "items": self.items, "ratings": self.ratings}
+        values = {"name": "held", "protocol": dict(protocol), "simulation": {"backend": "local"}}
+        values["split"] = {"kind": "user-holdout" if sets else "holdout", "test_fraction": 0.2}
         reached = []
         for seed in range(self.seeds):
-            values = {
-                "name": "held",
-                "seed": seed,
-                "dataset": {"kind": "synthetic", "users": self.users, "items": self.items, "seed": seed}
-                | {"ratings": self.ratings, **sets},
-                "split": {"kind": kind, "test_fraction": 0.2},
-                "protocol": dict(protocol),
-                "simulation": {"backend": "local"},
-            }
-            config = load(values)
+            dataset = {"kind": "synthetic", **size, "seed": seed, **sets}
+            config = load({**values, "seed": seed, "dataset": dataset})
             if epsilon is not None:
                 budget = MatchedBudget(epsilon, "rating")
                 config = config.model_copy(update={"protocol": config.protocol.at_budget(budget)})
@@ -95,40 +84,28 @@ def worse(own: Floats, other: Floats, predicted: Predicted) -> bool:
     return bool(lost.mean() > most + 2 * error)
 
 
-def main() -> int:
-    """Print the sweep; return 1 if best fails anywhere."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--lists", action="store_true", help="sets of items, not ratings")
-    arguments.add_argument("--seeds", type=int, default=3, help="data and noise")
-    arguments.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
-    arguments.add_argument("--sizes", nargs="+", default=SIZES, help="users x items x ratings")
-    arguments.add_argument("--promises", nargs="+", default=[], help="names, such as best-local-per-user")
-    chosen = arguments.parse_args()
-    predicted: Predicted = "lists" if chosen.lists else "ratings"
-    failed = 0
-    for size in chosen.sizes:
-        users, items, ratings = map(int, size.split("x"))
-        population = Population(users, items, ratings, predicted, chosen.seeds)
+def judged(given: argparse.Namespace) -> Iterator[bool]:
+    predicted: Predicted = "lists" if given.predicts == "lists" else "ratings"
+    for size in given.sizes:
+        population = Population(predicted, given.seeds, *map(int, size.split("x")))
         for name, promise in promises(predicted, "rating").items():
-            if chosen.promises and name not in chosen.promises:
+            if not {name, "all"} & {*given.promises}:
                 continue
             before: dict[str, Floats] = {}
             values = {**promise, "privacy": {"epsilon": 1.0, **promise["privacy"]}}
-            for epsilon in sorted(chosen.epsilons):
+            for epsilon in sorted(given.epsilons):
                 own = population.accuracy(values, epsilon)
                 held = {**population.baselines(promise, epsilon), **before}
                 failures = [each for each, other in held.items() if worse(own, other, predicted)]
                 against = ", ".join(f"{each} {abs(other.mean()):.4f}" for each, other in held.items())
                 verdict = f"WORSE than {', '.join(failures)}" if failures else "stands"
-                print(
-                    f"{size} {name} at {epsilon:g}: {abs(own.mean()):.4f} ({against}) {verdict}", flush=True
-                )
-                failed += bool(failures)
+                about = f"{size} {name} at {epsilon:g}: {abs(own.mean()):.4f}"
+                print(f"{about} ({against}) {verdict}", flush=True)
+                yield not failures
                 if not before or own.mean() > next(iter(before.values())).mean():
                     before = {f"itself at {epsilon:g}": own}
-    return int(failed > 0)
 
 
 if __name__ == "__main__":
-    with threadpool_limits(limits=1):
-        sys.exit(main())
+    sweep: dict[str, Any] = {"seeds": 3, "epsilons": EPSILONS, "sizes": SIZES, "promises": ("all",)}
+    decide(judged(asked(__doc__, predicts="ratings", **sweep)))

@@ -4,8 +4,6 @@ Somebody who knows that a person rated some rare item ranks all other items by h
 near their places are to that item's. `least_raters.py` prints how well that works.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,30 +19,22 @@ from dprec.wire import ItemTable
 
 @dataclass(frozen=True)
 class Guesses:
-    """How well people's other items are guessed.
-
-    Parameters
-    ----------
-    with_table, popularity : float
-        Mean area under the ROC curve, with the places of the table and by how often items are rated alone.
-    guessed : int
-        Pairs of an item and a rater from whom was guessed.
-    """
+    """How well people's other items are guessed: mean areas under the ROC curve."""
 
     with_table: float
     popularity: float
+    """With the places of the table, and by how often items are rated alone."""
     guessed: int
+    """Pairs of an item and a rater from whom was guessed."""
 
 
 def table_of_sets(train: Ratings, embedding_release: EmbeddingRelease, seed: int = 1) -> ItemTable:
     """Return the table that devices of `sets-only` decode."""
     values, nothing = np.ones(train.count), np.zeros(train.count, dtype=np.int64)
     symbols = SymbolReports((np.ones((train.scale.levels, 1)),), nothing, nothing)
-    cells = train.users.astype(np.int32), train.items.astype(np.int32)
-    shape = train.n_users, train.n_items
-    seen = Observations.of(
-        *cells, values, shape, train.scale, evidence=symbols, embedding_release=embedding_release
-    )
+    cells = train.users.astype(np.int32), train.items.astype(np.int32), values
+    sizes = (train.n_users, train.n_items), train.scale
+    seen = Observations.of(*cells, *sizes, evidence=symbols, embedding_release=embedding_release)
     encoded = calibrated_broadcast(Calibrated().fit(seen, seed), train).encode()
     return ItemTable.decode(encoded, n_levels=train.scale.levels, n_items=train.n_items)
 
@@ -78,6 +68,4 @@ def area(scores: NDArray[np.float64], wanted: NDArray[np.bool_]) -> float:
 
 
 def _standardised(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    deviation = values.std()
-    standard: NDArray[np.float64] = (values - values.mean()) / (deviation if deviation > 0 else 1.0)
-    return standard
+    return (values - values.mean()) / (values.std() or 1.0)

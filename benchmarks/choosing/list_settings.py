@@ -1,7 +1,5 @@
 """Judges the rules of lists by sums: dprec/lists/gram.py, dprec/lists/groups.py and dprec/protocols/gram.py.
 
-    python benchmarks/choosing/list_settings.py [--path ../shared/data/ml-100k] [NAME ...]
-
 NAME is one of RULES: numbers of GramSettings, the share of groups, the ridge, and constants; of what is
 public about items `variances` of `PublicKernels`, and of `public-start`, in dprec/lists/products.py,
 `tastes`, the share of scores by features, `_RIDGE`, `_PARTS` and `COLUMNS`. Each is multiplied by a few
@@ -12,12 +10,10 @@ comparisons have. Figures are NDCG@10 of six draws. Prints what is best, and fai
 rule by more than .002, and by more than chance explains. Takes about half an hour of processor time.
 """
 
-from __future__ import annotations
-
+import argparse
 import itertools
 import math
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -27,12 +23,12 @@ from unittest import mock
 
 import numpy as np
 from scipy import sparse
-from validation import TESTED_SEEDS, arguments, best_of
+from validation import asked, best_of, decide, fifth_of
 
 from dprec.arrays import Floats, Ints
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
-from dprec.datasets import Dataset, LightGCN, MovieLens100K, MsWeb, selected
+from dprec.datasets import Dataset, LightGCN, MovieLens100K, MsWeb
 from dprec.lists import gram as rules
 from dprec.lists import groups, products, public_kernels
 from dprec.lists.gram import GramSettings
@@ -44,13 +40,12 @@ from dprec.protocols.popular import PopularityProtocol
 from dprec.protocols.public_start import PublicStartProtocol
 from dprec.protocols.sums import SummedServer
 from dprec.ratings import POSITIVE
-from dprec.splits import UserHoldout
 from dprec.sums import UNIT, CentralAggregation, Release
 
 TAUS = (4.8e-3, 1.3e-3, 3e-4, 1.4e-4, 2e-5)
 SEEDS = (1, 2, 3, 4, 5, 6)
 FACTORS = (0.4, 1.0, 2.5)
-WHOLE = {"_PARTS": (0.5, 1.0, 2.0), "COLUMNS": (0.5, 1.0, 2.0)}
+WHOLE = dict.fromkeys(("_PARTS", "COLUMNS"), (0.5, 1.0, 2.0))
 MOST_ITEMS = 420
 """Items of a table at most: their pairs are about what 300 kB hold."""
 JUDGED_CELLS = 1 << 26
@@ -61,7 +56,7 @@ RECALLED = 20
 LEAST = 0.002
 """A difference in NDCG@10 that is too small to matter."""
 Scorer = Callable[[sparse.csr_array], Floats]
-"""From sets, shape (users, items), to scores of all items, of the same shape, which the caller may change."""
+"""From sets, shape (users, items), to scores of all items, of the same shape."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,23 +71,16 @@ class Draw:
 
 def draws(dataset: Dataset, test_fraction: float, *, content: bool = False) -> list[Draw]:
     """Return the draws of validation items."""
-    ratings, split = selected(dataset).load(), UserHoldout(test_fraction=test_fraction)
-    tested = np.concatenate([split.test_rows(ratings, seed) for seed in TESTED_SEEDS])
-    catalogue = dataset.catalogue(ratings.item_ids) if content else None
     found = []
     for seed in SEEDS:
-        kept = np.ones(ratings.count, dtype=np.bool_)
-        kept[split.test_rows(ratings, seed)] = False
-        train = ratings.select(kept)
-        judging = np.zeros(train.count, dtype=np.bool_)
-        judging[UserHoldout().test_rows(train, 100 + seed)] = True
-        judging &= ~np.isin(np.flatnonzero(kept), tested)
-        sets, judges = (train.select(rows).to_sets() for rows in (~judging, judging))
+        train, judging, fresh = fifth_of(dataset, test_fraction, seed)
+        sets, judges = (train.select(rows).to_sets() for rows in (~(judging & fresh), judging & fresh))
         people = np.random.default_rng(seed).permutation(train.n_users)
         heard = np.zeros(train.n_users)
         heard[people[: JUDGED_CELLS // train.n_items]] = 1.0
         judges = sparse.csr_array(judges * heard[:, None])
         judges.eliminate_zeros()
+        catalogue = dataset.catalogue(train.item_ids) if content else None
         found.append(Draw(sets, judges, catalogue, seed))
     return found
 
@@ -117,24 +105,20 @@ def validation_draws(folder: str) -> dict[str, Callable[[], list[Draw]]]:
     }
 
 
-def hits_of(draw: Draw, scores: Scorer) -> Hits:
-    """Return where what is held out stands, ties against it, without the items that are learned from."""
+def ndcg(draw: Draw, scores: Scorer) -> float:
+    """Return the mean NDCG@10: ties against what is held out, without the items that are learned from."""
     judging = np.flatnonzero(np.diff(draw.judging.indptr))
     ranks, users = list[Ints](), list[Ints]()
     for part in np.array_split(judging, -(-judging.size * draw.sets.shape[1] // _CELLS_AT_ONCE)):
         own = draw.sets[part]
-        ranked = scores(own)
+        ranked = scores(own).copy()
         ranked[own.nonzero()] = -np.inf
         for user, row in zip(part, ranked, strict=True):
             wanted = row[draw.judging[[user]].indices]
             ranks.append((row >= wanted[:, None]).sum(axis=1))
             users.append(np.full(wanted.size, len(users)))
-    return Hits.at(np.concatenate(ranks).astype(np.float64), np.concatenate(users), RECALLED)
-
-
-def ndcg(draw: Draw, scores: Scorer) -> float:
-    """Return the mean NDCG@10 of scores; see `hits_of`."""
-    return float(hits_of(draw, scores).ndcg(10).mean())
+    hits = Hits.at(np.concatenate(ranks).astype(np.float64), np.concatenate(users), RECALLED)
+    return float(hits.ndcg(10).mean())
 
 
 def pairs_at(tau: float, draw: Draw) -> GramProtocol:
@@ -157,7 +141,7 @@ def reached(protocol: TableProtocol | PopularityProtocol, tau: float, draw: Draw
     """Return the NDCG@10 of devices that rank by what a protocol taught."""
     sent, n_items = taught(protocol, draw, tau).learned.encode(), draw.sets.shape[1]
     device = protocol.device(sent, n_items, POSITIVE)
-    return ndcg(draw, lambda sets: device.predictions(profiles_of(sets)).copy())
+    return ndcg(draw, lambda sets: device.predictions(profiles_of(sets)))
 
 
 def taught(protocol: TableProtocol | PopularityProtocol, draw: Draw, tau: float) -> SummedServer:
@@ -190,30 +174,20 @@ def returning(where: Any, name: str, change: Callable[[Any], Any]) -> AbstractCo
     return mock.patch.object(where, name, lambda *own, **named: change(rule(*own, **named)))
 
 
-def scaled(name: str, *modules: Any, factor: float) -> AbstractContextManager[object]:
-    """Multiply a constant of modules."""
-    changes, value = ExitStack(), getattr(modules[0], name)
-    for module in modules:
+def scaled(factor: float, *places: tuple[Any, str]) -> AbstractContextManager[object]:
+    """Multiply constants of modules."""
+    changes = ExitStack()
+    for module, name in places:
+        value = getattr(module, name)
         changes.enter_context(mock.patch.object(module, name, type(value)(factor * value)))
     return changes
 
 
 def setting(name: str, factor: float, most: float = math.inf) -> AbstractContextManager[object]:
     """Multiply a number of `GramSettings`."""
-
-    def changed(settings: GramSettings) -> GramSettings:
-        own: dict[str, Any] = {name: min(factor * getattr(settings, name), most)}
-        return replace(settings, **own)
-
-    return returning(GramSettings, "of", changed)
-
-
-def variances(factor: float) -> AbstractContextManager[object]:
-    """Multiply the variances of public kernels."""
-    changes = ExitStack()
-    for name in ("CATEGORIES", "NUMBERS"):
-        changes.enter_context(scaled(name, public_kernels, factor=factor))
-    return changes
+    return returning(
+        GramSettings, "of", lambda own: replace(own, **{name: min(factor * getattr(own, name), most)})
+    )
 
 
 RULES: Mapping[str, Callable[[float], AbstractContextManager[object]]] = {
@@ -225,15 +199,15 @@ RULES: Mapping[str, Callable[[float], AbstractContextManager[object]]] = {
     "groups_share": lambda by: returning(
         PairTableOptions, "grouped", lambda table: replace(table, groups_share=by * table.groups_share)
     ),
-    "MOST_BESIDE_GROUPS": lambda by: scaled("MOST_BESIDE_GROUPS", gram, factor=by),
-    "PER_DEPARTURE": lambda by: scaled("PER_DEPARTURE", gram, factor=by),
-    "_PER_GROUP": lambda by: scaled("_PER_GROUP", groups, factor=by),
-    "_LEAST_COVERED": lambda by: scaled("_LEAST_COVERED", rules, factor=by),
-    "variances": variances,
+    "MOST_BESIDE_GROUPS": lambda by: scaled(by, (gram, "MOST_BESIDE_GROUPS")),
+    "PER_DEPARTURE": lambda by: scaled(by, (gram, "PER_DEPARTURE")),
+    "_PER_GROUP": lambda by: scaled(by, (groups, "_PER_GROUP")),
+    "_LEAST_COVERED": lambda by: scaled(by, (rules, "_LEAST_COVERED")),
+    "variances": lambda by: scaled(by, (public_kernels, "CATEGORIES"), (public_kernels, "NUMBERS")),
     "tastes": lambda by: returning(public_start, "share_of_tastes", lambda share: by * share),
-    "_RIDGE": lambda by: scaled("_RIDGE", products, factor=by),
-    "_PARTS": lambda by: scaled("_PARTS", products, factor=by),
-    "COLUMNS": lambda by: scaled("COLUMNS", products, public_start, factor=by),
+    "_RIDGE": lambda by: scaled(by, (products, "_RIDGE")),
+    "_PARTS": lambda by: scaled(by, (products, "_PARTS")),
+    "COLUMNS": lambda by: scaled(by, (products, "COLUMNS"), (public_start, "COLUMNS")),
 }
 """What multiplies a number by a factor, while a protocol is played."""
 OF_TASTES = ("tastes", "_RIDGE", "_PARTS", "COLUMNS")
@@ -266,19 +240,15 @@ def _judged_all(every: tuple[Draw, ...], tau: float, name: str, factor: float) -
         return [reached(at(tau, draw), tau, draw) for draw in every]
 
 
-def main() -> int:
-    """Print every figure; return 1 if the rule does not stand."""
-    folder, names = arguments(__doc__, list(RULES))
-    agree = True
-    for title, drawn in validation_draws(folder).items():
+def judged(given: argparse.Namespace) -> Iterator[bool]:
+    for title, drawn in validation_draws(given.path).items():
         every = tuple(drawn())
-        for tau, name in itertools.product(TAUS, names):
+        for tau, name in itertools.product(TAUS, given.names):
             if matters(name, tau, every[0]):
                 about, figures = f"{title}, tau {tau:g},", partial(judged_all, every, tau)
                 tried = {name: WHOLE.get(name, FACTORS)}
-                agree &= best_of(about, tried, figures, {name: 1.0}, largest=True, least=LEAST)
-    return int(not agree)
+                yield best_of(about, tried, figures, {name: 1.0}, largest=True, least=LEAST)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    decide(judged(asked(__doc__, list(RULES))))

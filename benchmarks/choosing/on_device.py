@@ -1,7 +1,5 @@
 """Checks the constants of the calibrated completion and of on-device prediction on validation ratings.
 
-    python benchmarks/choosing/on_device.py [--path ../shared/data/ml-100k | --path ratings.csv] [--draws 2]
-
 As in u1's test, some users lose nearly half of their ratings, which are to be predicted: half of the users
 without a test rating lose 45 %, drawn twice. No test rating is read. Every constant takes its other values
 while the rest stay as they are, in one-bit-on-device with years and genres. Fails if, in the mean over the
@@ -9,11 +7,8 @@ budgets, a constant is worse than another value by more than 0.002, for the serv
 factors join at a budget where this costs more, or do not where it would buy more.
 """
 
-from __future__ import annotations
-
 import argparse
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +17,7 @@ from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from validation import asked, decide, stands
 
 from dprec.accounting import PrivacyBudget
 from dprec.catalogue import Catalogue
@@ -30,7 +25,6 @@ from dprec.completion import Calibrated, CalibratedModel, SymbolTables
 from dprec.completion.calibrated import completion as completion_module
 from dprec.completion.calibrated import embedding
 from dprec.datasets import DelimitedTable, MovieLens100K
-from dprec.mechanisms import Mechanism
 from dprec.metrics import root_mean_squared_error
 from dprec.observations import Observations
 from dprec.personalization import Devices, OrdinalProcess
@@ -51,28 +45,19 @@ EPSILONS, EPSILONS_AROUND_FACTORS = (0.1, 1.0, 3.0), (0.1, 0.3, 0.5, 0.7, 1.0)
 SPLITS = (0, 1)
 TOLERANCE = 0.002
 
-OTHER_VALUES: tuple[tuple[Any, str, tuple[float, ...]], ...] = (
-    (PROCESS, "level", (0.1, 0.4)),
-    (PROCESS, "agreement", (0.05, 0.2)),
-    (PROCESS, "taste", (0.05, 0.2)),
-    (PROCESS, "nearness", (0.06, 0.24)),
-    (PROCESS, "reach", (0.15, 0.6)),
-    (PROCESS, "number", (0.01, 0.04)),
-    (PROCESS, "category", (0.015, 0.06)),
-    (item_table, "MEANS_STEP", (0.01, 0.3)),
-    (item_table, "DEVIATIONS_STEP", (0.01, 0.8)),
-    (item_table, "EMBEDDINGS_STEP", (0.01, 0.3, 1.0)),
-    (item_table, "FACTORS_STEP", (0.001, 0.1)),
-    (item_table, "NUMBERS_STEP", (0.01, 1.5)),
-    (COMPLETION, "dimensions", (6, 24)),
-    (COMPLETION, "features", (5, 12)),
-    (COMPLETION, "factors", (3, 8)),
-    (COMPLETION, "slopes", (5,)),
-    (COMPLETION, "variance", (0.25, 1.0)),
-    (embedding, "_DAMPING", (0.15, 0.5)),
-    (completion_module, "_TRAIT_SPREAD", (0.05, 1.0)),
+OTHER_VALUES: tuple[tuple[Any, dict[str, tuple[float, ...]]], ...] = (
+    (PROCESS, {"level": (0.1, 0.4), "agreement": (0.05, 0.2), "taste": (0.05, 0.2)}),
+    (PROCESS, {"nearness": (0.06, 0.24), "reach": (0.15, 0.6)}),
+    (PROCESS, {"number": (0.01, 0.04), "category": (0.015, 0.06)}),
+    (item_table, {"MEANS_STEP": (0.01, 0.3), "DEVIATIONS_STEP": (0.01, 0.8)}),
+    (item_table, {"EMBEDDINGS_STEP": (0.01, 0.3, 1.0)}),
+    (item_table, {"FACTORS_STEP": (0.001, 0.1), "NUMBERS_STEP": (0.01, 1.5)}),
+    (COMPLETION, {"dimensions": (6, 24), "features": (5, 12), "factors": (3, 8), "slopes": (5,)}),
+    (COMPLETION, {"variance": (0.25, 1.0)}),
+    (embedding, {"_DAMPING": (0.15, 0.5)}),
+    (completion_module, {"_TRAIT_SPREAD": (0.05, 1.0)}),
 )
-"""Whose constant, its name, and what it is compared with."""
+"""Whose constants, their names, and what each is compared with."""
 
 
 def validation_split(train: Ratings, test: Ratings, seed: int = 0) -> tuple[Ratings, Ratings]:
@@ -84,46 +69,16 @@ def validation_split(train: Ratings, test: Ratings, seed: int = 0) -> tuple[Rati
     return train.select(~held_back), train.select(held_back)
 
 
-def observed(
-    learned: Ratings,
-    draw: int,
-    mechanism: Mechanism = PROTOCOL.mechanism,
-    budget: PrivacyBudget = PROTOCOL.privacy,
-    catalogue: Catalogue | None = None,
-) -> Observations:
-    """Return what the server sees, by default one bit per rating."""
-    calibrated = CellFamily(mechanism, budget, learned.scale, learned.n_items)
+def observed(learned: Ratings, draw: int, budget: PrivacyBudget, catalogue: Catalogue | None) -> Observations:
+    """Return what the server sees: one bit per rating."""
+    calibrated = CellFamily(PROTOCOL.mechanism, budget, learned.scale, learned.n_items)
     noise = words(draw, "reports", 0, learned.count)
     symbols = calibrated.perturb(learned.counts, learned.levels, noise)
-    seen = Observations.of(
-        learned.users.astype(np.int32),
-        learned.items,
-        calibrated.read(learned.counts, symbols),
-        (learned.n_users, learned.n_items),
-        learned.scale,
-        evidence=calibrated.evidence_of(learned.counts, symbols, learned.counts >= 0),
-    )
+    values, shape = calibrated.read(learned.counts, symbols), (learned.n_users, learned.n_items)
+    evidence = calibrated.evidence_of(learned.counts, symbols, learned.counts >= 0)
+    cells = learned.users.astype(np.int32), learned.items, values
+    seen = Observations.of(*cells, shape, learned.scale, evidence=evidence)
     return replace(seen, catalogue=catalogue)
-
-
-def fitted(
-    completion: Calibrated,
-    learned: Ratings,
-    draw: int,
-    mechanism: Mechanism = PROTOCOL.mechanism,
-    budget: PrivacyBudget = PROTOCOL.privacy,
-    catalogue: Catalogue | None = None,
-) -> CalibratedModel:
-    """Return what the server learns, by default from one bit per rating."""
-    return completion.fit(observed(learned, draw, mechanism, budget, catalogue), seed=1)
-
-
-def error(model: CalibratedModel, process: OrdinalProcess, learned: Ratings, validation: Ratings) -> float:
-    """Return the RMSE of the devices' predictions."""
-    sent = calibrated_broadcast(model, learned).encode()
-    table = ItemTable.decode(sent, n_levels=learned.scale.levels, n_items=learned.n_items)
-    devices = Devices(process, table, learned)
-    return root_mean_squared_error(devices.predict(validation.users, validation.items), validation.values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,10 +106,12 @@ class Trial:
 
     def figures(self, model: CalibratedModel, process: OrdinalProcess = PROCESS) -> tuple[float, float, int]:
         """Return the RMSE of the server and of the devices, and the bytes of the table."""
-        predictions = model.predict(self.validation.users, self.validation.items)
-        server = root_mean_squared_error(predictions, self.validation.values)
-        size = len(calibrated_broadcast(model, self.learned).encode())
-        return server, error(model, process, self.learned, self.validation), size
+        learned, cells = self.learned, (self.validation.users, self.validation.items)
+        sent = calibrated_broadcast(model, learned).encode()
+        table = ItemTable.decode(sent, n_levels=learned.scale.levels, n_items=learned.n_items)
+        both = model.predict(*cells), Devices(process, table, learned).predict(*cells)
+        server, device = (root_mean_squared_error(each, self.validation.values) for each in both)
+        return server, device, len(sent)
 
     def with_constant(self, owner: Any, name: str, value: float) -> tuple[float, float, int]:
         """Return the figures with one constant changed."""
@@ -193,48 +150,25 @@ def measured(budgets: Sequence[Sequence[Trial]], owner: Any, name: str, value: f
     return figures
 
 
-def constants_stand(budgets: Sequence[Sequence[Trial]]) -> bool:
-    """Print the figures of every value of every constant; return whether all that dprec has stand."""
-    stand = True
-    for owner, name, others in OTHER_VALUES:
+def judged(given: argparse.Namespace) -> Iterator[bool]:
+    print("RMSE at epsilon", *(f"{epsilon:g}" for epsilon in EPSILONS))
+    budgets = [trials(given.path, given.draws, epsilon) for epsilon in EPSILONS]
+    every = [(owner, *each) for owner, values in OTHER_VALUES for each in values.items()]
+    for owner, name, others in every:
         present = getattr(owner, name)
         own = measured(budgets, owner, name, present)[:, :2].mean(axis=0)
         for value in others:
             behind = (own - measured(budgets, owner, name, value)[:, :2].mean(axis=0)).max()
-            if behind > TOLERANCE:
-                print(f"{name} {present:g} does not stand: {value:g} is better by {behind:.4f}", flush=True)
-                stand = False
-    return stand
-
-
-def factors_stand(path: str, draws: int) -> bool:
-    """Print what factors buy at every budget; return whether they join where they should."""
+            yield stands(f"{name} {present:g} against {value:g}", behind, TOLERANCE)
     name, least = "_LEAST_INFORMATION", completion_module._LEAST_INFORMATION
-    stand = True
     for epsilon in EPSILONS_AROUND_FACTORS:
-        same = trials(path, draws, epsilon)
+        same = trials(given.path, given.draws, epsilon)
         information = np.mean([each.information for each in same])
         print(f"epsilon {epsilon:g}, information {information:.3f} per entry, factors on and off:")
         on, off = (measured([same], completion_module, name, value)[0] for value in (0.0, np.inf))
         chosen, other = (on, off) if information >= least else (off, on)
-        if (chosen - other)[:2].max() > TOLERANCE:
-            print(f"{name} {least:g} does not stand at epsilon {epsilon:g}", flush=True)
-            stand = False
-    return stand
-
-
-def main() -> int:
-    """Print all figures; return 1 if a constant does not stand."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--path", default="../shared/data/ml-100k", help="MovieLens 100K, or a file")
-    arguments.add_argument("--draws", type=int, default=2, help="draws of the noise")
-    chosen = arguments.parse_args()
-    print("RMSE at epsilon", *(f"{epsilon:g}" for epsilon in EPSILONS))
-    budgets = [trials(chosen.path, chosen.draws, epsilon) for epsilon in EPSILONS]
-    stand = [constants_stand(budgets), factors_stand(chosen.path, chosen.draws)]
-    return 0 if all(stand) else 1
+        yield stands(f"{name} {least:g} at epsilon {epsilon:g}", (chosen - other)[:2].max(), TOLERANCE)
 
 
 if __name__ == "__main__":
-    with threadpool_limits(limits=1):
-        sys.exit(main())
+    decide(judged(asked(__doc__, draws=2)))

@@ -4,22 +4,23 @@ Validation ratings are parts of the train ratings: no rating that a published co
 read. Every run is the real protocol, in one process.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
+from threadpoolctl import threadpool_limits
 
+from dprec.arrays import Bools
 from dprec.crossdomain import CrossDomainRatings
-from dprec.datasets import MovieLens100K, MovieLensGenres
+from dprec.datasets import Dataset, MovieLens100K, MovieLensGenres, selected
 from dprec.randomness import generator
 from dprec.ratings import Ratings
-from dprec.splits import ColdStart
+from dprec.splits import ColdStart, UserHoldout
 from simulation import load
 from simulation.execution import run_prepared
 
@@ -48,37 +49,38 @@ def new_to_the_target(folder: str, seed: int) -> Parts:
     """
     ratings = MovieLensGenres(path=folder).load()
     rows = [ColdStart().test_rows(ratings, tested) for tested in TESTED_SEEDS]
-    kept = np.ones(ratings.count, dtype=np.bool_)
-    kept[np.concatenate(rows)] = False
-    known = ratings.select(kept)
+    known = ratings.select(~np.isin(np.arange(ratings.count), np.concatenate(rows)))
     assert isinstance(known, CrossDomainRatings)
-    judging = np.zeros(known.count, dtype=np.bool_)
-    judging[ColdStart(test_fraction=0.1).test_rows(known, seed)] = True
+    tested = ColdStart(test_fraction=0.1).test_rows(known, seed)
+    judging = np.isin(np.arange(known.count), tested)
     return known.select(~judging), known.select(judging)
+
+
+def fifth_of(dataset: Dataset, test_fraction: float, seed: int) -> tuple[Ratings, Bools, Bools]:
+    """Return ratings but the test items of a seed; which are a fifth of each user's, and no test items."""
+    ratings, split = selected(dataset).load(), UserHoldout(test_fraction=test_fraction)
+    rows = np.arange(ratings.count)
+    kept = ~np.isin(rows, split.test_rows(ratings, seed))
+    tested = np.concatenate([split.test_rows(ratings, each) for each in TESTED_SEEDS])
+    train, fresh = ratings.select(kept), ~np.isin(rows[kept], tested)
+    judging = np.isin(np.arange(train.count), UserHoldout().test_rows(train, 100 + seed))
+    return train, judging, fresh
 
 
 def measured(
     preset: str, settings: Mapping[str, Any], parts: Parts, seed: int, metric: str = "rmse"
 ) -> float:
-    """Return the accuracy of a preset with some settings.
-
-    Parameters
-    ----------
-    preset : str
-    settings : mapping
-        By dotted key.
-    parts : tuple of Ratings
-    seed : int
-        Of the run.
-    measure : str
-        A field of the summary's accuracy.
-    """
+    """Return the accuracy of a preset with some settings by dotted key; ``metric`` is the summary's."""
     values = {"seed": seed, "simulation.backend": "local", **settings}
     config = load(preset, [f"{key}={value}" for key, value in values.items()])
-    train, judging = parts
-    if config.binarization is not None:
-        train, judging = config.binarization.apply(train, judging)
-    return float(getattr(run_prepared(config, train, judging, None).summary.accuracy, metric))
+    binary = parts if config.binarization is None else config.binarization.apply(*parts)
+    return float(getattr(run_prepared(config, *binary, None).summary.accuracy, metric))
+
+
+def chance(differences: NDArray[np.float64]) -> float:
+    """Return how large a mean of differences may be by chance: a paired t test at 97.5 %."""
+    error = differences.std(ddof=1) / np.sqrt(differences.size)
+    return float(student.ppf(0.975, differences.size - 1) * error)
 
 
 def best_of(
@@ -90,24 +92,11 @@ def best_of(
     largest: bool = False,
     least: float = 0.0,
 ) -> bool:
-    """Print the figures of every combination; return whether the current one stands.
+    """Print the figures of every combination of ``options``; return whether the current one stands.
 
-    It stands unless the best one is better by more than ``least``, and by more than chance explains: a paired
-    t test at 97.5 %.
-
-    Parameters
-    ----------
-    title : str
-    options : mapping
-        The values that are tried, by setting; the current ones are among them.
-    judged : callable
-        From a combination to its figures, at least two, in the same order for every combination.
-    current : mapping
-        The values that dprec has.
-    largest : bool
-        Whether larger figures are better.
-    least : float
-        A difference that is too small to matter.
+    It stands unless the best one is better by more than ``least``, and by more than `chance`. ``judged``
+    returns at least two figures, in the same order for every combination; of the best they are the
+    ``largest``, or the least.
     """
     figures: list[tuple[dict[str, Any], NDArray[np.float64]]] = []
     for values in itertools.product(*options.values()):
@@ -118,20 +107,37 @@ def best_of(
         print(f"{title} {words}:", *(f"{figure:.4f}" for figure in own), f"mean {own.mean():.4f}", flush=True)
     best, lead = max(figures, key=lambda each: each[1].mean() if largest else -each[1].mean())
     ours = next(own for combination, own in figures if combination == dict(current))
-    differences = (lead - ours) * (1 if largest else -1)
-    error = differences.std(ddof=1) / np.sqrt(differences.size)
-    chance = student.ppf(0.975, differences.size - 1) * error
-    stands = bool(differences.mean() <= max(chance, least))
-    behind = f"{differences.mean():.4f} +- {error:.4f} behind"
-    verdict = "stands" if stands else "does not stand"
-    print(f"{title}: best {best}; current {dict(current)}, {behind}, {verdict}", flush=True)
-    return stands
+    behind = (lead - ours) * (1 if largest else -1)
+    about = f"{title}: best {best}; current {dict(current)}"
+    return stands(about, behind.mean(), max(chance(behind), least))
 
 
-def arguments(description: str | None, names: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the folder of MovieLens 100K and the names of the choices to make, from the command line."""
-    parser = argparse.ArgumentParser(description=description)
+def stands(about: str, behind: float, allowed: float) -> bool:
+    """Print how far a constant is behind the best, and return whether it may be."""
+    good = bool(behind <= allowed)
+    verdict = "stands" if good else "does not stand"
+    print(f"{about}: {behind:.4f} behind, {allowed:.4f} allowed, {verdict}", flush=True)
+    return good
+
+
+def asked(description: str | None, names: Sequence[str] = (), **others: Any) -> argparse.Namespace:
+    """Return the command line: the folder of MovieLens 100K, names of choices, and numbers by default."""
+    as_written = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=description, formatter_class=as_written)
     parser.add_argument("--path", default="../shared/data/ml-100k", help="folder of MovieLens 100K")
-    parser.add_argument("names", nargs="*", default=list(names), help=f"of {', '.join(names)}")
-    given = parser.parse_args()
-    return given.path, given.names
+    for option, default in others.items():
+        several = (
+            {"nargs": "+", "type": type(default[0])}
+            if isinstance(default, tuple)
+            else {"type": type(default)}
+        )
+        parser.add_argument(f"--{option}", default=default, **several)
+    if names:
+        parser.add_argument("names", nargs="*", default=list(names), help=f"of {', '.join(names)}")
+    return parser.parse_args()
+
+
+def decide(judged: Iterable[bool]) -> None:
+    """Judge all constants in one thread; exit with 1 if one does not stand."""
+    with threadpool_limits(limits=1):
+        sys.exit(int(not all([*judged])))

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from docs.tables.answer import choices
+from docs.tables.benchmarks import benchmark, measured_at
 from docs.tables.figures import figures
 from docs.tables.leaderboard import absolute_errors, accuracies, leaderboard, made, recalls, sizes
 from docs.tables.promises import changed, deviations, index, promises, settings
@@ -26,12 +27,14 @@ from simulation.console.terminal import exit_code
 _MAKERS = (
     absolute_errors,
     accuracies,
+    benchmark,
     changed,
     choices,
     deviations,
     index,
     leaderboard,
     made,
+    measured_at,
     promises,
     recalls,
     settings,

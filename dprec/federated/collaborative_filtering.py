@@ -28,7 +28,7 @@ class CollaborativeFiltering(FederatedModel):
     """Factors of items, learned from gradients of all devices; users' factors stay where they are.
 
     The paper leaves the settings to a search; these are the best of a few on validation items of MovieLens
-    100K and MSWeb at epsilon 1 and 4 (benchmarks/choosing/list_rounds.py).
+    100K and MSWeb at epsilon 1 and 4 (benchmarks/choosing/settings.py).
     """
 
     kind: Literal["fcf"] = "fcf"

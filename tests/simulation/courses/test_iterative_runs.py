@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.kill_and_resume import configuration, kill_repeatedly, of_gradients, of_sums, results
 from dprec.accounting import PrivacyLossDistribution, compose
 from dprec.datasets import Synthetic
 from dprec.errors import RunError
@@ -24,6 +23,7 @@ from simulation.storage import run_directory
 from strategies.participation import RoundRecord
 from strategies.roster import Roster
 from strategies.training import BroadcastRounds
+from tests.killed import configuration, kill_repeatedly, of_gradients, of_sums, results
 
 ROUNDS = 6
 GRADIENTS = [

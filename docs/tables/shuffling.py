@@ -1,6 +1,6 @@
 """What one report loses among n shuffled reports on the same item: epsilon at a delta, by budget and bound.
 
-    python benchmarks/shuffling.py [--delta 1e-6] [--csv]
+    python -m docs.tables.shuffling [--delta 1e-6] [--csv]
 
 Bounds: `blanket` is the one that runs are charged, for the channel in question; `two answers` is the
 reduction to the two symbols in question (k-ary response); `clones` knows the local epsilon alone; `closed

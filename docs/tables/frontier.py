@@ -1,7 +1,7 @@
 """Draws what each ingredient of predicting on the device buys, and prints it and its price as tables.
 
     dprec compare configs/experiments/frontier.yaml -o DIR
-    python benchmarks/frontier_figure.py DIR [--to docs/frontier.png]
+    python -m docs.tables.frontier DIR [--to docs/frontier.png]
 
 Every other protocol of the comparison is its first one with one thing changed; the figure shows how much its
 error then grows, at every budget.

@@ -1,6 +1,6 @@
 """How many of 20 audits notice each leaking mutant, and how many are alarmed without one.
 
-    python -m benchmarks.audit_mutants [--audits 20] [NAME ...]
+    python -m tests.mutants.power [--audits 20] [NAME ...]
 
 Every audit has a seed of its own and as many people as the gate in tests/mutants gives it. At least 19 of 20
 have to notice a mutant. About 5 minutes.

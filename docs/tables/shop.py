@@ -1,6 +1,6 @@
 """Writes what made-up customers of a shop bought, which nobody published, as a file of pairs.
 
-    python benchmarks/shop.py [-o pairs.csv] [--customers 20000] [--products 3000] [--seed 1]
+    python -m docs.tables.shop [-o pairs.csv] [--customers 20000] [--products 3000] [--seed 1]
     dprec compare pairs.csv -o shop
 
 Every customer buys ten products. The weights of products are their ranks to the power of -0.65, in random

@@ -1,6 +1,6 @@
 """Ends runs by signals at random points, resumes them each time, and compares them with uninterrupted ones.
 
-    python benchmarks/kill_and_resume.py [KILLS]
+    python -m tests.killed [KILLS]
 
 One run learns from gradients, one from sums; SIGKILL, SIGTERM and SIGINT take turns. Predictions, traffic and
 accuracy must have the same bits. Prints the rounds after which a run was ended.
