@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.kill_and_resume import results
 from dprec.protocols.registry import PROTOCOLS
 from dprec.protocols.sums import SumsProtocol
 from simulation import run
 from simulation.storage.run_directory import CHECKPOINT, LESSON, Checkpoints
 from strategies.sums import SumRounds
+from tests.killed import results
 from tests.make import small_run
 from tests.refusals import refused_at
 
