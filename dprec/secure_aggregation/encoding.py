@@ -1,30 +1,21 @@
-"""Vectors as integers modulo a power of two: sketched, turned, rounded to a grid, and summed.
+"""Vectors as integers modulo a power of two: rounded to a grid, and summed.
 
 Each number is rounded up or down at random, so that it is right on average, and a device rounds again until
 its vector is no longer than the bound (Kairouz, Liu and Steinke [kairouz2021], Section 4): then the
 sensitivity is the bound itself, in whole steps, whatever was rounded. How many steps a unit has is public,
 and suits vectors with some number of entries: a device with so many more that rounding makes its vector too
 long shrinks it first.
-
-Signs are drawn in public, and the Walsh-Hadamard matrix mixes the numbers: both leave the norm as it is. A
-single large number is spread over all, so that a sum of such vectors needs fewer bits for each number.
-
-What other items of its bucket add to an item is right on average, as its sign is random, and small where they
-have few ratings.
 """
 
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dprec.arrays import AnyInts, Bools, Floats, Ints, offsets, rows_of, segments
 from dprec.errors import SettingError
-from dprec.randomness import generator
 from dprec.secure_aggregation.streams import derived_key, stream
 
 MOST_BITS = 62
@@ -186,79 +177,3 @@ def rounded_rows(values: Floats, counts: Ints, norm: int, keys: Sequence[bytes])
         result[cells[of_kept]] = tried[of_kept]
         waiting = waiting[~kept]
     return result
-
-
-@dataclass(frozen=True, eq=False)
-class Rotation:
-    """A rotation that everybody knows."""
-
-    size: int
-    """Numbers of a vector."""
-    signs: Floats
-    """1 or -1; as many as the next power of two; shape (padded,)."""
-
-    @classmethod
-    def of(cls, size: int, seed: int, purpose: str) -> Self:
-        """Draw the signs."""
-        random = generator(seed, purpose)
-        return cls(size, random.choice([-1.0, 1.0], padded_size(size)))
-
-    def turned(self, rows: Floats) -> Floats:
-        """Return vectors after the rotation, shape (rows, padded), from shape (rows, size)."""
-        padded = np.zeros((len(rows), self.signs.size))
-        padded[:, : self.size] = rows * self.signs[: self.size]
-        return _mixed(padded)
-
-    def turned_back(self, rows: Floats) -> Floats:
-        """Return vectors before the rotation, shape (rows, size)."""
-        return (_mixed(rows.copy()) * self.signs)[:, : self.size]
-
-
-def padded_size(size: int) -> int:
-    """Return the next power of two."""
-    return 1 << max(0, size - 1).bit_length()
-
-
-def largest_number(norm: float, size: int, probability: float) -> float:
-    """Return what no number of a turned vector exceeds in absolute value, except with a small probability.
-
-    A number is a sum of all with random signs, so Hoeffding's inequality bounds it; the bound holds for one
-    number of one vector that does not depend on the signs.
-    """
-    return norm * min(1.0, math.sqrt(2 * math.log(2 / probability) / size))
-
-
-def _mixed(rows: Floats) -> Floats:
-    """Multiply rows by the orthogonal Walsh-Hadamard matrix, in place."""
-    count, size = rows.shape
-    half = 1
-    while half < size:
-        pairs = rows.reshape(count, -1, 2, half)
-        low, high = pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]
-        pairs[:, :, 0], pairs[:, :, 1] = low, high
-        half *= 2
-    rows /= math.sqrt(size)
-    return rows
-
-
-@dataclass(frozen=True, eq=False)
-class CountSketch:
-    """Items hashed to fewer buckets with random signs: one row of a count sketch (see [charikar2002])."""
-
-    buckets: Ints
-    """Bucket of each item, from 0 to ``size`` - 1; shape (items,)."""
-    signs: Ints
-    """1 or -1; shape (items,)."""
-    size: int
-
-    @classmethod
-    def of(cls, items: int, size: int, seed: int, purpose: str) -> Self:
-        """Draw buckets, as many items in each as can be, and signs."""
-        random = generator(seed, purpose)
-        buckets = random.permutation(np.arange(items) % size)
-        return cls(buckets, random.choice([-1, 1], items), size)
-
-    def estimates(self, totals: Floats) -> Floats:
-        """Return the numbers of every item, shape (items, width), from those of every bucket."""
-        estimates: Floats = totals[self.buckets] * self.signs[:, None]
-        return estimates

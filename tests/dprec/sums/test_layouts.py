@@ -177,15 +177,11 @@ def test_no_bytes_of_a_device_move_a_sum_by_more_than_one_each(honest: Honest, r
 @given(
     honest=EVERY,
     norm=st.integers(40, 300),
-    sketch=st.sampled_from([None, 0.3, 0.6]),
-    rotation=st.booleans(),
     key=st.integers(0, 2**32),
 )
 @settings(max_examples=60)
-def test_no_rounded_number_is_beyond_what_devices_prove(
-    honest: Honest, norm: int, sketch: float | None, rotation: bool, key: int
-) -> None:
-    plan = VectorPlan.of(honest.layout, norm, sketch, rotation)
+def test_no_rounded_number_is_beyond_what_devices_prove(honest: Honest, norm: int, key: int) -> None:
+    plan = VectorPlan.of(honest.layout, norm)
     if plan.steps < 1:
         return
     keys = [derived_key(key.to_bytes(8, "little"), "test")]
@@ -193,7 +189,7 @@ def test_no_rounded_number_is_beyond_what_devices_prove(
     assert np.abs(vector).max() <= plan.largest_rounded
     assert int((vector**2).sum()) <= norm**2
     assert np.abs(vector).max() <= plan.largest_sum(1)
-    bounds = replace(SecureAggregation(norm=norm, sketch=sketch, rotation=rotation, users=9), proofs="norm")
+    bounds = SecureAggregation(norm=norm, users=9, proofs="norm")
     without_noise = bounds.bounds(honest.layout, 0.0)
     assert without_noise is not None
     assert without_noise.hold(vector)
