@@ -11,8 +11,9 @@ from dprec.secure_aggregation.noise import (
     honest_shares,
     noise_rows,
     poisson_table,
+    skellam_numbers,
 )
-from dprec.secure_aggregation.streams import device_keys
+from dprec.secure_aggregation.streams import device_keys, rounding_keys
 
 __all__ = [
     "BEYOND_BOUNDS",
@@ -36,7 +37,9 @@ __all__ = [
     "poisson_table",
     "reduced",
     "rounded_rows",
+    "rounding_keys",
     "shrunk",
+    "skellam_numbers",
     "skellam_tail",
     "steps_of_unit",
     "unpack_vector",

@@ -21,7 +21,7 @@ from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, blocks, rows_of
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.randomness import ReleaseDraws, generator
+from dprec.randomness import Pairs, ReleaseDraws, generator
 from dprec.secure_aggregation import (
     BEYOND_BOUNDS,
     MOST_VARIANCE,
@@ -40,7 +40,9 @@ from dprec.secure_aggregation import (
     pack_vectors,
     reduced,
     rounded_rows,
+    rounding_keys,
     shrunk,
+    skellam_numbers,
     skellam_tail,
     steps_of_unit,
     unpack_vectors,
@@ -186,30 +188,30 @@ class VectorPlan:
         # The next integer, also where a product that is one has been rounded.
         return min(self.norm, math.floor(self.largest * self.steps) + 1)
 
-    def vectors(
-        self, contributions: Contributions[LayoutT], layout: LayoutT, keys: Sequence[bytes]
-    ) -> Int32s:
-        """Return each device's contribution in whole steps, shape (users, size)."""
-        cells, values = self._numbers(contributions, layout)
-        rows = np.zeros((contributions.n_users, self.size), dtype=np.int32)
-        counts = np.bincount(cells // self.size, minlength=len(rows))
-        rows.ravel()[cells] = self._rounded(values, counts, keys)
-        return rows
+    def rounded(
+        self, contributions: Contributions[LayoutT], layout: LayoutT, keys: Pairs
+    ) -> tuple[Ints, Ints, Ints]:
+        """Return each device's contribution in whole steps, within the norm whatever it is.
 
-    def _rounded(self, values: Floats, counts: Ints, keys: Sequence[bytes]) -> Ints:
-        """Return the numbers of every device in whole steps, within the norm whatever they are."""
-        return rounded_rows(shrunk(values * self.steps, counts, self.norm), counts, self.norm, keys)
+        How many numbers each has, shape (devices,); which these are, and their steps, shape (numbers,).
+        """
+        vectors = contributions.vectors(layout)
+        counts = np.diff(vectors.indptr) * self.width
+        cells = (vectors.rows.astype(np.int64) * self.width)[:, None] + np.arange(self.width)
+        exact = vectors.numbers.ravel().astype(np.float64) * UNIT * self.steps
+        values = shrunk(exact, counts, self.norm)
+        return counts, cells.ravel(), rounded_rows(values, counts, self.norm, keys)
+
+    def vectors(self, contributions: Contributions[LayoutT], layout: LayoutT, keys: Pairs) -> Int32s:
+        """Return what `rounded` does with the zeros, shape (devices, size)."""
+        counts, cells, steps = self.rounded(contributions, layout, keys)
+        rows = np.zeros((counts.size, self.size), dtype=np.int32)
+        rows[rows_of(counts), cells] = steps
+        return rows
 
     def statistics(self, total: Ints) -> Floats:
         """Return the numbers of every item, in units, from a total in steps; shape (items, width)."""
         return (total / self.steps).reshape(self.items, self.width)
-
-    def _numbers(self, contributions: Contributions[LayoutT], layout: LayoutT) -> tuple[Ints, Floats]:
-        vectors = contributions.vectors(layout)
-        values = vectors.numbers.astype(np.float64) * UNIT
-        rows, users = vectors.rows.astype(np.int64), rows_of(np.diff(vectors.indptr))
-        cells = ((users * self.items + rows) * self.width)[:, None] + np.arange(self.width)
-        return cells.ravel(), values.ravel()
 
 
 @lru_cache(maxsize=256)
@@ -302,6 +304,8 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
             "spent. That a device takes part the server sees: epsilon compares what it holds.",
             "A simulation leaves masks out that cancel in the total: it is the same to the last bit, and the "
             "bytes of keys, signatures, shares and masked vectors are charged in full. Devices draw them.",
+            "Where nothing asks for single reports, as attacks and faults do, a simulation draws the noise "
+            "of all devices at once, with the distribution of the sum of their shares.",
             *_PROVED[self.proofs],
         )
 
@@ -373,12 +377,13 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         self, contributions: Contributions[LayoutT], layout: LayoutT, multiplier: float, draws: RoundDraws
     ) -> Pieces:
         """Round contributions to whole steps, add each device's share of the noise, and reduce them."""
-        keys = device_keys(draws.devices, draws.round_index)
+        whose = draws.devices, draws.round_index
+        keys, rounding = device_keys(*whose), rounding_keys(*whose)
         plan = self._plan(layout, multiplier)
         bits, variance = self._bits(layout, multiplier), self._noise(multiplier).share(plan.norm)
         reports = []
         for some in blocks(np.full(len(keys), plan.size), _NUMBERS):
-            vectors = plan.vectors(contributions.of_users(some), layout, keys[some])
+            vectors = plan.vectors(contributions.of_users(some), layout, rounding[:, some])
             vectors += noise_rows(keys[some], plan.size, variance)
             reports.append(pack_vectors(vectors, bits))
         return Pieces.joined(reports)
@@ -395,7 +400,8 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
         Without noise, unless that it is drawn is proved; see `Aggregation.crafted`.
         """
-        keys = device_keys(draws.devices, draws.round_index)
+        whose = draws.devices, draws.round_index
+        keys, rounding = device_keys(*whose), rounding_keys(*whose)
         plan, bits = self._plan(layout, multiplier), self._bits(layout, multiplier)
         bounds = self._chosen(layout, multiplier)
         # Half of what a total can be.
@@ -404,7 +410,8 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         variance = self._noise(multiplier).share(plan.norm) if drawn else 0.0
         reports = []
         for some in blocks(np.full(len(keys), plan.size), _NUMBERS):
-            signs = np.sign(plan.vectors(contributions.of_users(some), layout, keys[some])).astype(np.int64)
+            own = plan.vectors(contributions.of_users(some), layout, rounding[:, some])
+            signs = np.sign(own).astype(np.int64)
             vectors = signs * (largest // liars)
             if bounds is not None:
                 vectors = np.stack([bounds.filled(row) for row in signs])
@@ -421,12 +428,33 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         pieces, valid = Pieces.of(reports), np.zeros(len(reports), dtype=np.bool_)
         total = np.zeros(size, dtype=np.uint64)
         for some in blocks(np.full(len(reports), size), _NUMBERS):
-            chosen = pieces.chosen(np.arange(some.start, some.stop))
-            valid[some], rows = unpack_vectors(chosen, size, bits)
+            valid[some], rows = unpack_vectors(pieces[some], size, bits)
             if bounds is not None:
                 valid[some] &= [bounds.hold(centred(row.astype(np.uint64), bits)) for row in rows]
             total += rows[valid[some]].astype(np.uint64).sum(axis=0)
         return valid, Aggregate(reduced(total, bits).astype(np.int64), None, int(valid.sum()))
+
+    def summed(
+        self,
+        contributions: Contributions[LayoutT],
+        layout: LayoutT,
+        multiplier: float,
+        draws: RoundDraws,
+        present: Bools,
+    ) -> tuple[Ints, Aggregate]:
+        """Add up whole steps without the zeros; the noise of all is drawn with the release.
+
+        An honest device keeps to what it proves, but for less than `BEYOND_BOUNDS`; see `Aggregation.summed`.
+        """
+        plan, bits = self._plan(layout, multiplier), self._bits(layout, multiplier)
+        keys = rounding_keys(draws.devices, draws.round_index)
+        total, users = np.zeros(plan.size, dtype=np.int64), int(present.sum())
+        for some in blocks(contributions.work(layout) * plan.width, _NUMBERS):
+            counts, cells, steps = plan.rounded(contributions.of_users(some), layout, keys[:, some])
+            kept = np.repeat(present[some], counts)
+            np.add.at(total, cells[kept], steps[kept])
+        sizes = np.full(present.size, self.report_bits(layout, 0, multiplier) // 8)
+        return sizes, Aggregate(reduced(total, bits).astype(np.int64), None, users, users)
 
     def sum_shape(self, layout: Layout) -> tuple[int, ...]:
         """Return the numbers of a vector."""
@@ -443,10 +471,15 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         return float(np.linalg.norm(centred(reduced(aggregate.total, bits), bits))) / plan.norm
 
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
-        """Return the total, in which the devices' noise is; see `Aggregation.release`."""
+        """Return the total with the devices' noise: n shares are one number of n times the variance.
+
+        See `Aggregation.release`.
+        """
         plan, bits = self._plan(layout, multiplier), self._bits(layout, multiplier)
-        total = plan.numbers(aggregate.total, bits, self._noise(multiplier))
-        return plan.statistics(total) * layout.scales
+        noise, total = self._noise(multiplier), reduced(aggregate.total, bits).astype(np.int64)
+        random = draws.generator("shares of noise", total)
+        total += skellam_numbers(random, aggregate.undrawn * noise.share(plan.norm), plan.size)
+        return plan.statistics(plan.numbers(total, bits, noise)) * layout.scales
 
     def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
         """Return the noise of so many devices' shares, and that of rounding, in units of contributions.

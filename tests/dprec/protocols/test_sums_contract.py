@@ -356,7 +356,8 @@ def assert_as_sent(protocol: Any, own: Contributions[Any], layout: Any) -> None:
             np.testing.assert_array_equal(total.ravel() * UNIT, row)
     elif isinstance(aggregation, SecureAggregation):
         plan = VectorPlan.of(layout, aggregation.norm)
-        rounded = plan.vectors(own, layout, [bytes([user]) for user in range(USERS)]).astype(np.float64)
+        keys = np.arange(2 * USERS, dtype=np.uint64).reshape(2, USERS)
+        rounded = plan.vectors(own, layout, keys).astype(np.float64)
         assert_within(rounded, aggregation.norm, apart * aggregation.norm, signed=layout.signed)
     elif isinstance(aggregation, ShuffledAggregation):
         for report in aggregation.encode(own, layout, 0.0, devices(USERS)):

@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ive
-from scipy.stats import binom, chisquare, poisson, skellam
+from scipy.stats import binom, chisquare, norm, poisson, skellam
 
 from dprec.accounting import skellam_epsilon, skellam_multiplier
-from dprec.arrays import Floats, Ints
+from dprec.arrays import Floats, Ints, Uint64s
 from dprec.auditing import Sent, measured
 from dprec.errors import SettingError
+from dprec.randomness import generator
+from dprec.randomness import words as random_words
 from dprec.secure_aggregation import (
     centred,
     check_modulus,
@@ -27,12 +29,13 @@ from dprec.secure_aggregation import (
     reduced,
     rounded_rows,
     shrunk,
+    skellam_numbers,
     steps_of_unit,
 )
 from dprec.secure_aggregation.encoding import OVERFLOW, skellam_tail
 from dprec.secure_aggregation.noise import TOTAL_BITS, DrawTable, poisson_table, skellam_table
 from dprec.secure_aggregation.streams import derived_key
-from tests.distributions import check_independent, check_share
+from tests.distributions import check_drawn, check_independent, check_share
 
 USERS, DROPOUTS, COLLUDERS, NORM = 12, 0.5, 4, 16
 EPSILON, DELTA = 1.0, 0.01
@@ -184,11 +187,20 @@ def test_the_bits_hold_the_largest_sum_and_no_fewer_do() -> None:
             check_modulus(chosen, needed)
 
 
+@pytest.mark.parametrize("variance", [0.5, 7.0, 2.0**24, 1e13])
+def test_numbers_of_any_variance_are_skellam_numbers(variance: float) -> None:
+    drawn = skellam_numbers(generator(1, "test"), variance, 40_000)
+    # Of the two Poisson numbers that add up to a large variance, SciPy tells no probabilities.
+    expected = skellam(variance / 2, variance / 2) if variance < 1e12 else norm(scale=math.sqrt(variance))
+    check_drawn(drawn, expected)
+    assert not skellam_numbers(generator(1, "test"), 0.0, 9).any()
+
+
 DEVICES, NUMBERS = 400, 30
 
 
-def encoding_keys(count: int) -> list[bytes]:
-    return [derived_key(bytes([7]), "test", number.to_bytes(4, "little")) for number in range(count)]
+def encoding_keys(count: int) -> Uint64s:
+    return random_words(7, "test", 0, 2 * count).reshape(count, 2).T
 
 
 def test_no_rounded_vector_is_longer_than_the_bound() -> None:
@@ -230,7 +242,7 @@ def test_a_vector_that_is_longer_than_the_bound_is_not_sent(own: list[float]) ->
 def test_devices_without_numbers_are_passed_over_and_each_rounds_alone() -> None:
     values = np.random.default_rng(2).standard_normal(10) * 5
     together = rounded_rows(values, np.array([4, 0, 6]), 100, encoding_keys(3))
-    alone = rounded_rows(values[4:], np.array([6]), 100, encoding_keys(3)[2:])
+    alone = rounded_rows(values[4:], np.array([6]), 100, encoding_keys(3)[:, 2:])
     np.testing.assert_array_equal(together[4:], alone)
 
 

@@ -23,7 +23,6 @@ from dprec.protocols.implicit_als import ImplicitContributions, ImplicitLayout
 from dprec.protocols.item_sums import GroupSum
 from dprec.protocols.public_start import TasteDevice
 from dprec.protocols.secret_sets import ProfileDevice, SecretSetOptions
-from dprec.secure_aggregation.streams import derived_key
 from dprec.sums import UNIT, Adding, Contributions, Layout, Release, SecureAggregation
 from dprec.sums.secure import VectorPlan
 from dprec.wire import ItemTable
@@ -184,7 +183,7 @@ def test_no_rounded_number_is_beyond_what_devices_prove(honest: Honest, norm: in
     plan = VectorPlan.of(honest.layout, norm)
     if plan.steps < 1:
         return
-    keys = [derived_key(key.to_bytes(8, "little"), "test")]
+    keys = np.array([[key], [0]], dtype=np.uint64)
     (vector,) = plan.vectors(honest.contributions, honest.layout, keys).astype(np.int64)
     assert np.abs(vector).max() <= plan.largest_rounded
     assert int((vector**2).sum()) <= norm**2

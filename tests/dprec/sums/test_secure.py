@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from dprec.private_als.statistics import (
 )
 from dprec.randomness import DeviceDraws, ReleaseDraws
 from dprec.secure_aggregation import MOST_VARIANCE
-from dprec.sums import UNIT, CentralAggregation, Release, SecureAggregation
+from dprec.sums import UNIT, CentralAggregation, Layout, Release, SecureAggregation
 from dprec.sums.secure import LEAST_NORM, MOST_ADDED, MOST_NORM
 from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
 from tests.summing import contributed, dense, pairs, popularity
@@ -46,6 +47,27 @@ def test_without_noise_the_release_is_the_exact_sum_but_for_rounding(layout: Sta
     released = SECURE.release(aggregate, layout, 0.0, RELEASE)
     # Each of at most 40 numbers is off by a deviate of deviation 1/2 step at most; seeds are fixed.
     assert (np.abs(released - exact) < 6 * 0.5 * math.sqrt(USERS) / 240 * layout.scales).all()
+
+
+@pytest.mark.parametrize("layout", [*LAYOUTS, popularity(6), pairs(6)], ids=str)
+@pytest.mark.parametrize("together", [1, 1 << 18])
+def test_without_noise_a_sum_is_that_of_the_reports_to_the_last_bit(
+    monkeypatch: pytest.MonkeyPatch, layout: Layout, together: int
+) -> None:
+    monkeypatch.setattr("dprec.sums.secure._NUMBERS", together)
+    sets = np.sort(np.random.default_rng(1).random((USERS, 6)).argsort(axis=1)[:, :3], axis=1)
+    own: Any = contributed(3 * np.arange(USERS + 1), sets.ravel(), 6)
+    if isinstance(layout, StatisticsLayout):
+        own = a_partition(layout)
+    present = np.arange(USERS) % 7 != 3
+    sizes, summed = SECURE.summed(own, layout, 0.0, draws(), present)
+    reports = SECURE.encode(own, layout, 0.0, draws())
+    _, expected = SECURE.decode(reports.chosen(np.flatnonzero(present)), layout, 0.0)
+    assert sizes.tolist() == reports.sizes.tolist()
+    assert summed.total.tolist() == expected.total.tolist()
+    assert summed.users == summed.undrawn == expected.users == present.sum()
+    released = [SECURE.release(each, layout, 0.0, RELEASE) for each in (summed, expected)]
+    np.testing.assert_array_equal(*released)
 
 
 def test_with_all_dropouts_and_colluders_the_noise_is_what_the_multiplier_says() -> None:
@@ -213,7 +235,7 @@ def test_who_holds_more_than_is_typical_keeps_to_the_norm_by_saying_less() -> No
     layout, among = pairs(300), RULED.among(USERS)
     own = contributed([0, 100, 400], [*range(100), *range(300)], 300)
     plan = among._plan(layout, 3.0)
-    few, many = plan.vectors(own, layout, [b"a", b"b"]).astype(np.float64)
+    few, many = plan.vectors(own, layout, draws(2).devices.keys).astype(np.float64)
     assert max(np.linalg.norm(few), np.linalg.norm(many)) <= plan.norm
     exact = dense(own, layout)
     assert few.sum() / plan.steps == pytest.approx(exact[0].sum(), rel=0.02)
