@@ -84,7 +84,8 @@ def test_whose_proof_fails_is_not_in_the_sum_and_has_paid(monkeypatch: pytest.Mo
     fates = iter([False])
     monkeypatch.setattr(Bounds, "hold", lambda *_: next(fates, True))
     aggregation = {"kind": "secure-aggregation", "norm": 1024, "colluders": 0, "proofs": "norm"}
-    found = simulation.run(configured("popularity", aggregation), page=False)
+    watched = {**configured("popularity", aggregation), "attacks": [{"kind": "membership"}]}
+    found = simulation.run(watched, page=False)
     users = found.summary["dataset"]["users"]
     assert [record.replies for record in found.record.rounds] == [users - 1]
     assert found.traffic["epsilon_composed"] == pytest.approx([4.0] * users, rel=1e-6)
@@ -110,7 +111,9 @@ def test_the_noise_of_all_is_drawn_as_one_whatever_node_hosts_whom(
 ) -> None:
     monkeypatch.setattr("dprec.sums.secure.noise_rows", refused)
     found = []
-    for hosted in (1, 7, "all"):
+    for hosted, bits in ((1, 1 << 29), (7, 1 << 29), ("all", 1 << 29), ("all", 1 << 12)):
+        # As much as a few reports have, so that a node adds up some users at a time.
+        monkeypatch.setattr("clients.iterative._BITS_AT_ONCE", bits)
         simulated = {**ON_THIS_MACHINE, "users_per_node": hosted}
         values = {**configured(kind, SECURELY), "simulation": simulated}
         found.append(simulation.run(values, page=False))
