@@ -451,8 +451,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         total, users = np.zeros(plan.size, dtype=np.int64), int(present.sum())
         for some in blocks(contributions.work(layout) * plan.width, _NUMBERS):
             counts, cells, steps = plan.rounded(contributions.of_users(some), layout, keys[:, some])
-            kept = np.repeat(present[some], counts)
-            np.add.at(total, cells[kept], steps[kept])
+            np.add.at(total, cells, steps * np.repeat(present[some], counts))
         sizes = np.full(present.size, self.report_bits(layout, 0, multiplier) // 8)
         return sizes, Aggregate(reduced(total, bits).astype(np.int64), None, users, users)
 
