@@ -1,11 +1,45 @@
-"""CPU seconds and memory of runs by secure aggregation, with one worker and with two.
+"""CPU seconds and memory of runs by secure aggregation, with one worker and with two; and of one sum.
 
-Populations are copies of the users of MovieLens 100K.
+Populations are copies of the users of MovieLens 100K. A sum is drawn as one where nobody looks at single
+reports, and else device by device.
 """
 
-from measuring import ANEW, CPU, DATA, ELAPSED, MEMORY, Line, dprec_run, main
+import time
+
+import numpy as np
+from measuring import ANEW, CPU, DATA, ELAPSED, MEMORY, Figures, Line, dprec_run, job, main
 
 SUMS, EARLIER = "sums-on-device", "best-secret-set"
+USERS, ITEMS, RATINGS, AT_ONCE = 10_000, 20_000, 60, 500
+NANOSECONDS = "ns a user and number"
+
+
+def summed(way: str) -> Figures:
+    """Return what the popularity of all items costs, of devices that each have some of them."""
+    from dprec.completion import Profiles
+    from dprec.gradients import RoundDraws
+    from dprec.protocols.gram import PairTableOptions, SetDevice
+    from dprec.randomness import DeviceDraws, ReleaseDraws, words
+    from dprec.sums import ProfileContributions, SecureAggregation
+
+    layout = SetDevice.begun(PairTableOptions(items=0), ITEMS).release(1)
+    secure, total, started = SecureAggregation().among(USERS), None, 0.0
+    for first in range(0, USERS, AT_ONCE):
+        places = np.arange(AT_ONCE)[:, None] + np.arange(RATINGS) * (ITEMS // RATINGS)
+        held = np.sort(places % ITEMS, axis=1).ravel().astype(np.int32)
+        own = Profiles(np.arange(AT_ONCE + 1) * RATINGS, held, np.full(held.size, np.nan), ITEMS)
+        given = ProfileContributions(own, np.zeros(held.size, dtype=np.uint64)), layout, 4.0
+        keys = words(1, "devices", 2 * first, 2 * AT_ONCE).reshape(2, AT_ONCE)
+        draws = RoundDraws(DeviceDraws(keys), 1, 0)
+        if way == "as one":
+            _, part = secure.summed(*given, draws, np.ones(AT_ONCE, dtype=np.bool_))
+        else:
+            _, part = secure.decode(secure.encode(*given, draws), layout, 4.0)
+        # What is compiled is ready after the first block.
+        total, started = (part, time.process_time()) if total is None else (total + part, started)
+    assert total is not None
+    secure.release(total, layout, 4.0, ReleaseDraws(1, 1))
+    return {NANOSECONDS: (time.process_time() - started) / (USERS - AT_ONCE) / ITEMS * 1e9}
 
 
 def line(preset: str, earlier: str, sets: str, copies: int, backend: str) -> Line:
@@ -17,6 +51,10 @@ def line(preset: str, earlier: str, sets: str, copies: int, backend: str) -> Lin
 
 
 LINES = (
+    *(
+        Line(f"a sum of {ITEMS:,} numbers, {way}", job(__file__, "summed", way), units=(NANOSECONDS,))
+        for way in ("as one", "device by device")
+    ),
     line("popularity-secagg", "popularity-secagg", ", positive: '>= 4'", 8_000, "local"),
     line(SUMS, EARLIER, "", 8_000, "local"),
     line(SUMS, EARLIER, "", 8_000, "ray"),
@@ -24,4 +62,4 @@ LINES = (
 )
 
 if __name__ == "__main__":
-    main(__file__, __doc__, LINES)
+    main(__file__, __doc__, LINES, {"summed": summed})

@@ -5,13 +5,13 @@ The app of a simulation is Flower's, and in `clients.refusing`; a device that st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 
 from clients import delivery, federated, iterative, one_shot
-from clients.iterative import AddUp, reply_with_reports
+from clients.iterative import Answers, reply_with_reports, reply_with_sum
 from clients.population import Brought, Partition, partition_id_of, partition_of
 from dprec import exchange
 from dprec.arrays import Bools
@@ -41,8 +41,8 @@ AppT = TypeVar("AppT", bound=Answering)
 PartitionFor = Callable[[Message, Context], Partition]
 """Returns the users that a message is for."""
 
-Contribute = Callable[[Partition, exchange.GradientRequest, Context], tuple[Sequence[bytes], AddUp]]
-"""Returns the reports of a partition, and what validates and adds them up."""
+Contribute = Callable[[Partition, exchange.GradientRequest, Context], Answers]
+"""Returns the reports of a partition."""
 
 
 def client_app(root: str, brought: Mapping[str, Brought] | None = None) -> ClientApp:
@@ -155,11 +155,10 @@ def answer_with_sum(
     """Answer with reports of which the server needs the sum alone: with their sum, where a node adds up."""
     request = request_in(exchange.GradientRequest.of, message)
     asked, round_index = _asked(request.asked, partition), request.round_index
-    reports, add_up = contribute(partition, request, context)
-    summing = add_up if partition.population.adds_up else None
-    return reply_with_reports(
-        message, partition, reports, round_index=round_index, asked=asked, add_up=summing
-    )
+    answers = contribute(partition, request, context)
+    if partition.population.adds_up:
+        return reply_with_sum(message, partition, answers, round_index, asked)
+    return reply_with_reports(message, partition, answers.reports(), round_index=round_index, asked=asked)
 
 
 def request_in(read: Callable[[exchange.Record], RequestT], message: Message) -> RequestT:

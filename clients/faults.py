@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import Bools
+from dprec.arrays import Bools, Pieces
 from dprec.components import Options, option
 from dprec.errors import SettingError
 from dprec.randomness import categories, uniforms, words
@@ -87,3 +87,30 @@ def fates(
 def damaged(report: bytes) -> bytes:
     """Return a report with a stray byte appended, as a broken encoder might send it."""
     return report + b"\xff"
+
+
+@dataclass(frozen=True, eq=False)
+class Replies:
+    """What becomes of the reports of consecutive users."""
+
+    asked: Bools
+    """Who is asked; shape (users,)."""
+    fates: NDArray[np.int8]
+    """`ABSENT`, `LATE`, `DAMAGED` or `PUNCTUAL`, also of the others; shape (users,)."""
+
+    def of(self, users: slice) -> Self:
+        """Return those of some of the users."""
+        return type(self)(self.asked[users], self.fates[users])
+
+    def have(self, *fates: int) -> Bools:
+        """Return which of those who are asked have one of some fates, shape (asked,)."""
+        return np.isin(self.fates[self.asked], fates)
+
+    def arriving(self, reports: Sequence[bytes]) -> Pieces:
+        """Return the reports of those who are asked as they arrive: of who is absent, an empty one."""
+        sent = Pieces.of(reports).chosen(np.flatnonzero(self.asked))
+        if not self.have(ABSENT, DAMAGED).any():
+            return sent
+        after = {ABSENT: lambda report: b"", DAMAGED: damaged}
+        each = zip(sent, self.fates[self.asked].tolist(), strict=True)
+        return Pieces.of([after[fate](report) if fate in after else report for report, fate in each])

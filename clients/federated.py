@@ -5,13 +5,11 @@ same: it then computes from what it kept before, and repeats what it sent. In a 
 what their devices keep and computed, so that it can be evaluated and watched.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 
 from clients.faults import ABSENT
-from clients.iterative import AddUp, device_of, profiles_of
+from clients.iterative import Answers, device_of, profiles_of
 from clients.memory import Memory
 from clients.population import Partition, draws_of_rounds
 from dprec import exchange
@@ -21,9 +19,7 @@ from dprec.gradients import RoundDraws
 from dprec.protocols.federated import FederatedProtocol, ModelDevice, checked_of
 
 
-def updates(
-    partition: Partition, request: exchange.GradientRequest, context: Context
-) -> tuple[Sequence[bytes], AddUp]:
+def updates(partition: Partition, request: exchange.GradientRequest, context: Context) -> Answers:
     """Return the reports of those of a partition who are asked and there, and what adds them up.
 
     Those of all others are empty. Raises Refusal as `clients.iterative.answers`.
@@ -60,7 +56,8 @@ def updates(
         for place, each in zip(after, computed.state, strict=True):
             place[users] = each
     memory.keep(exchange.Told(number, after, norms, losses), before)
-    return Pieces(b"".join(reports), offsets(sent)), device.reading.decode
+    whole = Pieces(b"".join(reports), offsets(sent))
+    return Answers([(partition, False)], lambda part, lies: whole, device.reading.decode)
 
 
 def tell(message: Message, partition: Partition, context: Context) -> Message:

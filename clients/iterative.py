@@ -14,17 +14,18 @@ aggregation.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 
-from clients.faults import ABSENT, DAMAGED, LATE, damaged
+from clients.faults import ABSENT, DAMAGED, LATE, PUNCTUAL, Replies
 from clients.memory import Memory
 from clients.population import Partition, Population, draws_of_rounds, lasting_draws
 from dprec import exchange
-from dprec.arrays import Bools, Pieces, Uint64s, offsets
+from dprec.arrays import Bools, Ints, Pieces, Uint64s, offsets
 from dprec.completion import Profiles
 from dprec.errors import SettingError
 from dprec.exchange import Refusal, RefusalCode
@@ -39,6 +40,38 @@ AddUp = Callable[[Sequence[bytes]], tuple[Bools, Aggregate]]
 """Validates and adds up reports; see `GradientReport.decode`."""
 
 
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The reports of the users of a partition in a round of which the sum is needed."""
+
+    parts: Sequence[tuple[Partition, bool]]
+    """Consecutive users whose reports are held together, and whether they choose them."""
+    reports_of: Callable[[Partition, bool], Sequence[bytes]]
+    """Returns the reports of such a part."""
+    add_up: AddUp
+
+    def reports(self) -> Pieces:
+        """Return all of them."""
+        return Pieces.joined(self.reports_of(*part) for part in self.parts)
+
+    def summed(self, replies: Replies) -> tuple[Ints, Aggregate]:
+        """Return the bytes of the reports of who is asked, and the sum of those a server would accept."""
+        first, sizes, total = self.parts[0][0].start, [], None
+        for part, lies in self.parts:
+            own = replies.of(slice(part.start - first, part.stop - first))
+            sent, aggregate = self.sum_of(part, lies, own)
+            sizes.append(sent)
+            total = aggregate if total is None else total + aggregate
+        assert total is not None
+        return np.concatenate(sizes), total
+
+    def sum_of(self, part: Partition, lies: bool, replies: Replies) -> tuple[Ints, Aggregate]:
+        """Return `summed` of one part."""
+        sent = replies.arriving(self.reports_of(part, lies))
+        _, aggregate = self.add_up(sent.chosen(np.flatnonzero(replies.have(DAMAGED, PUNCTUAL))))
+        return sent.sizes, aggregate
+
+
 def reply_with_reports(
     message: Message,
     partition: Partition,
@@ -46,40 +79,45 @@ def reply_with_reports(
     *,
     round_index: int,
     asked: Bools | None = None,
-    add_up: AddUp | None = None,
 ) -> Message:
     """Return the reply that carries one report per user who was asked, by default everybody.
 
-    Faults are drawn here: an absent user's report is empty and marked, a late one is marked. Who refuses to
-    send anything is absent. ``add_up``: the reply carries the sum of the reports that a server would accept;
-    the node does what the server does with reports, so that they need not be carried to it.
+    Faults are drawn here: an absent user's report is empty and marked, a late one is marked.
     """
-    population, sent = partition.population, Pieces.of(reports)
-    users = np.arange(partition.size) if asked is None else np.flatnonzero(asked)
-    if users.size < partition.size:
-        sent = sent.chosen(users)
-    fate = population.fates(round_index, partition.start, partition.size)[users]
-    fate[partition.refuses[users]] = ABSENT
-    if np.isin(fate, (ABSENT, DAMAGED)).any():
-        after = {ABSENT: lambda report: b"", DAMAGED: damaged}
-        each = zip(sent, fate.tolist(), strict=True)
-        sent = Pieces.of([after[mark](report) if mark in after else report for report, mark in each])
-    absent, late = fate == ABSENT, fate == LATE
-    if add_up is None:
-        places = (tuple(np.flatnonzero(mark).tolist()) for mark in (absent, late))
-        entries = exchange.Reports(partition.start, sent, *places).entries()
-    else:
-        _, aggregate = add_up(sent.chosen(np.flatnonzero(~absent & ~late)))
-        total, sizes = aggregate.total.ravel(), sent.sizes
-        entries = exchange.SummedReports(
-            partition.start, absent, late, sizes, aggregate.users, total, aggregate.raters
-        ).entries()
+    replies = _replies(partition, round_index, asked)
+    places = (tuple(np.flatnonzero(replies.have(fate)).tolist()) for fate in (ABSENT, LATE))
+    sent = exchange.Reports(partition.start, replies.arriving(reports), *places)
+    return _reply(message, sent.entries())
+
+
+def reply_with_sum(
+    message: Message, partition: Partition, answers: Answers, round_index: int, asked: Bools
+) -> Message:
+    """Return the reply that carries the sum of the reports that a server would accept.
+
+    The node does what the server does with reports, so that they need not be carried to it.
+    """
+    replies = _replies(partition, round_index, asked)
+    sizes, aggregate = answers.summed(replies)
+    absent, late, total = replies.have(ABSENT), replies.have(LATE), aggregate.total.ravel()
+    sent = exchange.SummedReports(
+        partition.start, absent, late, sizes, aggregate.users, total, aggregate.raters, aggregate.undrawn
+    )
+    return _reply(message, sent.entries())
+
+
+def _replies(partition: Partition, round_index: int, asked: Bools | None) -> Replies:
+    """Return what becomes of reports; who refuses to send any is absent."""
+    fates = partition.population.fates(round_index, partition.start, partition.size)
+    fates[partition.refuses] = ABSENT
+    return Replies(np.ones(partition.size, dtype=np.bool_) if asked is None else asked, fates)
+
+
+def _reply(message: Message, entries: exchange.Entries) -> Message:
     return Message(RecordDict({exchange.REPLY: ConfigRecord(entries)}), reply_to=message)
 
 
-def answers(
-    partition: Partition, request: exchange.GradientRequest, context: Context
-) -> tuple[Sequence[bytes], AddUp]:
+def answers(partition: Partition, request: exchange.GradientRequest, context: Context) -> Answers:
     """Return the report of every user of a partition, and what validates and adds them up.
 
     Raises Refusal when other devices are asked, what was sent is malformed, the budget was divided by fewer
@@ -92,15 +130,14 @@ def answers(
     if protocol.keeps_last:
         memory.hold(device.encode())
 
-    def encoded(part: Partition, *, lies: bool) -> Sequence[bytes]:
+    def encoded(part: Partition, lies: bool) -> Sequence[bytes]:
         devices = draws_of_rounds(part, protocol.purpose).asked(device.question)
         draws = RoundDraws(devices, request.round_index, population.keys.public_seed)
         if lies and population.targets:
             return device.crafted(profiles_of(part), draws, np.array(population.targets))
         return device.answer(profiles_of(part), draws)
 
-    reports = Pieces.joined(encoded(part, lies=lies) for part, lies in partition.parts_that_lie)
-    return reports, device.reading.decode
+    return Answers(partition.parts_that_lie, encoded, device.reading.decode)
 
 
 def receive_learned(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
@@ -133,9 +170,22 @@ def profiles_of(partition: Partition) -> Profiles:
     )
 
 
-def contributions(
-    partition: Partition, request: exchange.GradientRequest, context: Context
-) -> tuple[Sequence[bytes], AddUp]:
+@dataclass(frozen=True, eq=False)
+class ContributionsToSum(Answers):
+    """What is reported to an aggregation, of which nobody looks at a single report."""
+
+    aggregation: Aggregation
+    drawn: Callable[[Partition], tuple[Any, Any, float, RoundDraws]]
+    """Returns what a part contributes, as `Aggregation.encode` is given it."""
+
+    def sum_of(self, part: Partition, lies: bool, replies: Replies) -> tuple[Ints, Aggregate]:
+        """Return the sum without reports, where the aggregation has another way to it."""
+        present = replies.asked & (replies.fates == PUNCTUAL)
+        sizes, aggregate = self.aggregation.summed(*self.drawn(part), present)
+        return sizes[replies.asked], aggregate
+
+
+def contributions(partition: Partition, request: exchange.GradientRequest, context: Context) -> Answers:
     """Return the report of every user of a partition, and what validates and adds them up.
 
     Raises Refusal when what was sent is malformed, the protocol has fewer rounds, the round has been answered
@@ -151,20 +201,32 @@ def contributions(
     layout = device.release(round_index)
     multiplier = protocol.multipliers[round_index - 1]
 
-    def encoded(part: Partition, *, lies: bool) -> Pieces:
+    def drawn(part: Partition) -> tuple[Any, Any, float, RoundDraws]:
         devices = draws_of_rounds(part, "contribution").asked(request.factors)
         words = devices.per_cell(np.asarray(part.counts), part.items, round_index)
         own = device.contributions(profiles_of(part), layout, words)
         lasting = turns_of(part) if aggregation.by_itself else None
-        draws = RoundDraws(devices, round_index, population.keys.public_seed, lasting)
+        return own, layout, multiplier, RoundDraws(devices, round_index, population.keys.public_seed, lasting)
+
+    def encoded(part: Partition, lies: bool) -> Sequence[bytes]:
+        own, _, _, draws = drawn(part)
         if not lies:
-            return Pieces.of(aggregation.encode(own, layout, multiplier, draws))
+            return aggregation.encode(own, layout, multiplier, draws)
         if population.targets:
             own = PartOfContributions(own, device.about(np.array(population.targets), layout))
-        return Pieces.of(aggregation.crafted(own, layout, multiplier, draws, population.crafted))
+        return aggregation.crafted(own, layout, multiplier, draws, population.crafted)
 
-    reports = Pieces.joined(encoded(part, lies=lies) for part, lies in partition.parts_that_lie)
-    return reports, partial(aggregation.decode, layout=layout, multiplier=multiplier)
+    bits = aggregation.report_bits(layout, int(partition.counts.max(initial=0)), multiplier)
+    together = max(_BITS_AT_ONCE // max(bits, 1), 1)
+    parts = [(some, lies) for part, lies in partition.parts_that_lie for some in part.divided(together)]
+    add_up = partial(aggregation.decode, layout=layout, multiplier=multiplier)
+    if population.unseen:
+        return ContributionsToSum(parts, encoded, add_up, aggregation, drawn)
+    return Answers(parts, encoded, add_up)
+
+
+_BITS_AT_ONCE = 1 << 29
+"""Of reports that are held at once where a node adds them up."""
 
 
 def turns_of(partition: Partition) -> Uint64s:

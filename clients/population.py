@@ -178,8 +178,13 @@ class Population:
 
     @property
     def adds_up(self) -> bool:
-        """Whether a node adds up its users' reports where it can; that of one user has nothing to add up."""
-        return self.users_per_node > 1 and not self.individual_reports
+        """Whether a node adds up its users' reports where it can."""
+        return not self.individual_reports
+
+    @property
+    def unseen(self) -> bool:
+        """Whether nobody looks at single reports of a sum: none is sent, crafted, lost or damaged."""
+        return self.adds_up and not self.crafted and self.attendance is None and self.faults == FaultOptions()
 
     def fates(self, round_index: int, first_user: int, users: int) -> NDArray[np.int8]:
         """Return what becomes of the replies of consecutive users; see `clients.faults.fates`."""
@@ -261,6 +266,11 @@ class Partition:
         first = min(max(self.start, self.population.n_users - self.population.crafted), self.stop)
         drawn, chosen = replace(self, stop=first), replace(self, start=first)
         return tuple((part, lies) for part, lies in ((drawn, False), (chosen, True)) if part.size)
+
+    def divided(self, users: int) -> "Iterator[Partition]":
+        """Yield parts of so many consecutive users at most."""
+        for start in range(self.start, self.stop, users):
+            yield replace(self, start=start, stop=min(start + users, self.stop))
 
     @cached_property
     def _profiles(self) -> StoredProfiles:

@@ -154,7 +154,11 @@ class Pieces(Sequence[bytes]):
     def __getitem__(self, place: slice) -> Pieces: ...
     def __getitem__(self, place: int | slice) -> bytes | Pieces:
         if isinstance(place, slice):
-            return self.chosen(np.arange(len(self))[place])
+            first, end, step = place.indices(len(self))
+            if step != 1:
+                return self.chosen(np.arange(len(self))[place])
+            bounds = self.bounds[first : max(first, end) + 1]
+            return Pieces(self.data[bounds[0] : bounds[-1]], bounds - bounds[0])
         start, end = self.bounds[:-1][place], self.bounds[1:][place]
         return self.data[start:end]
 

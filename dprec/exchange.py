@@ -421,6 +421,8 @@ class SummedReports:
     """Sum of these reports; shape (numbers,)."""
     raters: Ints | None = None
     """Number of users who reported on each item, if reports reveal it; shape (items,)."""
+    undrawn: int = 0
+    """See `dprec.gradients.Aggregate`."""
 
     @classmethod
     def of(cls, record: Record, asked: int, numbers: int, items: int | None) -> Self:
@@ -435,6 +437,7 @@ class SummedReports:
             _count(record, "accepted"),
             _sparse(record, "total", numbers),
             None if items is None else _sparse(record, "raters", items),
+            _count(record, "undrawn"),
         )
 
     def entries(self) -> Entries:
@@ -447,6 +450,7 @@ class SummedReports:
             "first": self.first,
             "asked": self.sizes.size,
             "accepted": self.accepted,
+            "undrawn": self.undrawn,
             "sizes": sizes.tolist(),
             **places,
             **{name: np.packbits(mark).tobytes() for name, mark in marks.items() if mark.any()},

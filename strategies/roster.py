@@ -36,6 +36,8 @@ class Roster:
     users_per_node: int
     present: Bools | None = None
     """Users who are there to be asked for reports and sent what is learned; None for all; shape (users,)."""
+    believed: bool = False
+    """Whether nodes are believed what they add up: those of a simulation are, and no device."""
 
     @property
     def everybody(self) -> Bools:
@@ -255,18 +257,14 @@ class ReadSums:
     sum_shape: tuple[int, ...]
     items: int | None
     """Items whose raters a sum reveals; None if it reveals nothing about which items were rated."""
-    users_per_node: int
-    """A node of one user, as every device is, has nothing to add up: only its report is read, whose bounds
-    can be checked. The sum of several is believed of the nodes of a simulation.
-    """
+    believed: bool
+    """See `Roster`; else only reports are read, whose bounds can be checked."""
 
     def __call__(self, reply: Message | None, first_user: int, users: Ints) -> Sums | None:
         """Return the sums of a reply, or None when it cannot be used; see `arrivals_of`."""
         record = reply_record(reply)
         if record is not None and "total" in record:
-            if self.users_per_node == 1:
-                return None
-            return self._checked(record, first_user, users)
+            return self._checked(record, first_user, users) if self.believed else None
         arrivals = arrivals_of(reply, first_user, users)
         if arrivals is None:
             return None
@@ -282,9 +280,10 @@ class ReadSums:
             read = SummedReports.of(record, users.size, math.prod(self.sum_shape), self.items)
         except ValueError:
             return None
-        aggregate = Aggregate(read.total.reshape(self.sum_shape), read.raters, read.accepted)
+        total = read.total.reshape(self.sum_shape)
+        aggregate = Aggregate(total, read.raters, read.accepted, read.undrawn)
         punctual = ~read.absent & ~read.late
-        if read.first != first_user or read.accepted > punctual.sum():
+        if read.first != first_user or not read.undrawn <= read.accepted <= punctual.sum():
             return None
         if not self.possible(aggregate):
             return None

@@ -97,7 +97,7 @@ class SumRounds(TrainingRounds):
             partial(aggregation.possible, layout=layout, multiplier=multiplier),
             aggregation.sum_shape(layout),
             None,
-            self.roster.users_per_node,
+            self.roster.believed,
         )
         present = np.zeros(self.roster.n_users, dtype=np.bool_)
         total = Aggregate(np.zeros(reading.sum_shape, dtype=np.int64), None, 0)

@@ -326,7 +326,7 @@ class BroadcastRounds(TrainingRounds):
         device = self.broadcast
         assert device is not None, "a round in which nothing was asked"
         total: Aggregate | None = None
-        for sums in arriving(ReadSums(*device.reading, self.roster.users_per_node)):
+        for sums in arriving(ReadSums(*device.reading, self.roster.believed)):
             if self.remembers:
                 self.received[-1].take(sums)
             total = sums.aggregate if total is None else total + sums.aggregate

@@ -225,6 +225,7 @@ SOURCES = {
     "philox": {"dprec/kernels/discrete_laplace.py", "dprec/randomness/counters.py"},
     "threefry": {
         "dprec/kernels/draws.py",
+        "dprec/kernels/rounding.py",
         "dprec/randomness/keys.py",
     },
     "Cipher": {"dprec/secure_aggregation/streams.py"},

@@ -9,7 +9,6 @@ Fails if another combination is better than dprec's by more than .0005 and by mo
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -18,7 +17,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from validation import Parts, arguments, best_of, random_tenth, tenth_of_u1
+from validation import Parts, asked, best_of, decide, random_tenth, tenth_of_u1
 
 from dprec.completion import MatrixFactorization, Observations
 from dprec.completion import matrix_factorization as module
@@ -56,11 +55,6 @@ def judged(every: Sequence[Parts], constants: Mapping[str, Any]) -> list[float]:
     return figures
 
 
-def main() -> int:
-    path, _ = arguments(__doc__, ["sweeps"])
-    present = {name: getattr(module, name) for name in TRIED}
-    return int(not best_of("sweeps", TRIED, partial(judged, draws(path)), present, least=LEAST))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    every, present = draws(asked(__doc__).path), {name: getattr(module, name) for name in TRIED}
+    decide([best_of("sweeps", TRIED, partial(judged, every), present, least=LEAST)])

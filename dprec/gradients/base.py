@@ -62,16 +62,19 @@ class Aggregate:
     """Number of users who reported on each item; None if reports do not reveal it; shape (items,)."""
     users: int
     """Number of accepted reports."""
+    undrawn: int = 0
+    """Of these, those whose share of the noise is not in the total: whoever releases it draws them as one."""
 
     def __add__(self, other: "Aggregate") -> "Aggregate":
-        raters = None if self.raters is None or other.raters is None else self.raters + other.raters
-        return Aggregate(self.total + other.total, raters, self.users + other.users)
+        return self._with(self.total + other.total, other)
 
     def __iadd__(self, other: "Aggregate") -> "Aggregate":
         """Return the same sum as `+`, whose total is written over that of this one."""
-        np.add(self.total, other.total, out=self.total)
+        return self._with(np.add(self.total, other.total, out=self.total), other)
+
+    def _with(self, total: Ints, other: "Aggregate") -> "Aggregate":
         raters = None if self.raters is None or other.raters is None else self.raters + other.raters
-        return Aggregate(self.total, raters, self.users + other.users)
+        return Aggregate(total, raters, self.users + other.users, self.undrawn + other.undrawn)
 
 
 @dataclass(frozen=True, eq=False)

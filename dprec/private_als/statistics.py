@@ -184,6 +184,10 @@ class StatisticsContributions(Contributions[StatisticsLayout]):
         cells = np.hstack([matrices[users], sides[users] * self.targets[:, None]])
         return cells * layout.weights[self.items][:, None]
 
+    def work(self, layout: StatisticsLayout) -> Ints:
+        """Return how many items are chosen; see `Contributions.work`."""
+        return np.diff(self.indptr)
+
     def vectors(self, layout: StatisticsLayout) -> Vectors:
         """Return the numbers of every chosen item; see `Contributions.vectors`."""
         return Vectors(self.indptr, self.items, self.numbers(layout))

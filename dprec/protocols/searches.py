@@ -147,7 +147,9 @@ class SearchSum:
     def cells(self, profiles: Profiles) -> tuple[Ints, AnyInts, Floats]:
         """Return an equal part for each number that an item of a user shares in."""
         size, (rows, present) = self.rows, self.search.rows(profiles.items, self.stage)
-        owners, rows = np.divmod(np.unique(profiles.users[present] * size + rows[present]), size)
+        # Items ascend, and so does nearly every number of theirs.
+        shared = np.sort(profiles.users[present] * size + rows[present], kind="stable")
+        owners, rows = np.divmod(shared[np.diff(shared, prepend=-1) > 0], size)
         counts = np.bincount(owners, minlength=profiles.n_users)
         each = 1 / np.sqrt(np.maximum(counts, self.fewest)) if self.normalised else np.ones(counts.size)
         return offsets(counts), rows, np.repeat(each, counts)

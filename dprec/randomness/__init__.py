@@ -15,6 +15,7 @@ __all__ = [
     "Keys",
     "MemoisedDraws",
     "NoiseGrid",
+    "Pairs",
     "ReleaseDraws",
     "RunKeys",
     "SecretDraws",

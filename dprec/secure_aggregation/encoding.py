@@ -1,31 +1,21 @@
-"""Vectors as integers modulo a power of two: sketched, turned, rounded to a grid, and summed.
+"""Vectors as integers modulo a power of two: rounded to a grid, and summed.
 
 Each number is rounded up or down at random, so that it is right on average, and a device rounds again until
 its vector is no longer than the bound (Kairouz, Liu and Steinke [kairouz2021], Section 4): then the
 sensitivity is the bound itself, in whole steps, whatever was rounded. How many steps a unit has is public,
 and suits vectors with some number of entries: a device with so many more that rounding makes its vector too
 long shrinks it first.
-
-Signs are drawn in public, and the Walsh-Hadamard matrix mixes the numbers: both leave the norm as it is. A
-single large number is spread over all, so that a sum of such vectors needs fewer bits for each number.
-
-What other items of its bucket add to an item is right on average, as its sign is random, and small where they
-have few ratings.
 """
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import AnyInts, Bools, Floats, Ints, offsets, rows_of, segments
+from dprec.arrays import AnyInts, Bools, Floats, Ints, offsets, rows_of
 from dprec.errors import SettingError
-from dprec.randomness import generator
-from dprec.secure_aggregation.streams import derived_key, stream
+from dprec.randomness import Pairs
 
 MOST_BITS = 62
 """Bits of the largest modulus: sums of sixty-four-bit numbers are cut to it."""
@@ -101,8 +91,6 @@ def centred(total: NDArray[np.unsignedinteger], bits: int, lowest: int | None = 
 _ATTEMPTS = 64
 """Attempts of a device; each succeeds with probability 1/2 or more, so one in 10**19 needs more."""
 
-_WORD = np.dtype("<u4")
-
 
 def steps_of_unit(norm: int, numbers: int) -> float:
     """Return into how many steps a unit is divided, for vectors of a norm of at most one unit.
@@ -124,25 +112,20 @@ _HALVINGS = 12
 def shrunk(values: Floats, counts: Ints, norm: int) -> Floats:
     """Return the numbers of every device, in steps, scaled down where rounding makes them too long.
 
-    A number of b steps and a part f of one becomes b or b + 1 in absolute value, the latter with probability
-    f. So the squared norm has the mean sum b^2 + f (2 b + 1), and the variance sum f (1 - f) (2 b + 1)^2.
-    Where the mean and a deviation together are within the bound, it is kept with a probability of 1/2 at
-    least (Cantelli). A device takes the largest factor at which they are that is found: what it has decides,
-    and nothing else.
+    Where the mean of the squared norm and a deviation together are within the bound, it is kept with a
+    probability of 1/2 at least (Cantelli). A device takes the largest factor at which they are that is found:
+    what it has decides, and nothing else.
 
     ``counts``: of numbers by device, shape (devices,).
     """
-    factors = np.ones(counts.size)
+    from dprec.kernels.rounding import bound_squares
+
+    factors, indptr = np.ones(counts.size), offsets(counts)
 
     def too_long(devices: Ints, tried: Floats) -> Bools:
-        own = counts[devices]
-        owners, cells = rows_of(own), segments(offsets(counts)[devices], own)
-        sizes = np.abs(values[cells]) * tried[owners]
-        below = np.floor(sizes)
-        above = sizes - below
-        means = np.bincount(owners, below**2 + above * (2 * below + 1), minlength=devices.size)
-        variances = np.bincount(owners, above * (1 - above) * (2 * below + 1) ** 2, minlength=devices.size)
-        return ~(means + np.sqrt(variances) <= norm**2)
+        squares = np.empty(devices.size)
+        bound_squares(values, indptr, devices, tried, squares)
+        return ~(squares <= norm**2)
 
     everybody = np.arange(counts.size)
     longer = everybody[too_long(everybody, factors)]
@@ -155,110 +138,18 @@ def shrunk(values: Floats, counts: Ints, norm: int) -> Floats:
     return values * np.repeat(factors, counts)
 
 
-def rounded_rows(values: Floats, counts: Ints, norm: int, keys: Sequence[bytes]) -> Ints:
+def rounded_rows(values: Floats, counts: Ints, norm: int, keys: Pairs) -> Ints:
     """Round the numbers of every device, in steps, to integers of a norm within the bound, shape (cells,).
 
-    Raises ValueError for numbers whose own norm is beyond it.
+    ``keys``, shape (2, devices): of `rounding_keys`. Raises ValueError for numbers whose own norm is beyond
+    the bound.
     """
-    waiting = np.flatnonzero(counts)
-    starts = offsets(counts)
+    from dprec.kernels.rounding import round_within
+
     squares = np.bincount(rows_of(counts), weights=values**2, minlength=counts.size)
     # Not a number is within no bound.
     if not (squares <= norm**2).all():
         raise ValueError(f"a contribution of a norm of {math.sqrt(squares.max()):.6g} steps, beyond {norm}")
-    # Towards 0, which makes no vector longer: what a device sends that finds no other in all its attempts.
-    result = np.trunc(values).astype(np.int64)
-    for attempt in range(_ATTEMPTS):
-        if not waiting.size:
-            break
-        sizes = counts[waiting]
-        cells = segments(starts[waiting], sizes)
-        words = [
-            stream(derived_key(keys[device], "rounding", attempt.to_bytes(4, "little")), size, _WORD)
-            for device, size in zip(waiting.tolist(), sizes.tolist(), strict=True)
-        ]
-        below = np.floor(values[cells])
-        up = np.concatenate(words) * 2.0**-32 < values[cells] - below
-        tried = below.astype(np.int64) + up
-        lengths = np.bincount(rows_of(sizes), weights=tried.astype(np.float64) ** 2, minlength=waiting.size)
-        kept = lengths <= norm**2
-        of_kept = np.repeat(kept, sizes)
-        result[cells[of_kept]] = tried[of_kept]
-        waiting = waiting[~kept]
-    return result
-
-
-@dataclass(frozen=True, eq=False)
-class Rotation:
-    """A rotation that everybody knows."""
-
-    size: int
-    """Numbers of a vector."""
-    signs: Floats
-    """1 or -1; as many as the next power of two; shape (padded,)."""
-
-    @classmethod
-    def of(cls, size: int, seed: int, purpose: str) -> Self:
-        """Draw the signs."""
-        random = generator(seed, purpose)
-        return cls(size, random.choice([-1.0, 1.0], padded_size(size)))
-
-    def turned(self, rows: Floats) -> Floats:
-        """Return vectors after the rotation, shape (rows, padded), from shape (rows, size)."""
-        padded = np.zeros((len(rows), self.signs.size))
-        padded[:, : self.size] = rows * self.signs[: self.size]
-        return _mixed(padded)
-
-    def turned_back(self, rows: Floats) -> Floats:
-        """Return vectors before the rotation, shape (rows, size)."""
-        return (_mixed(rows.copy()) * self.signs)[:, : self.size]
-
-
-def padded_size(size: int) -> int:
-    """Return the next power of two."""
-    return 1 << max(0, size - 1).bit_length()
-
-
-def largest_number(norm: float, size: int, probability: float) -> float:
-    """Return what no number of a turned vector exceeds in absolute value, except with a small probability.
-
-    A number is a sum of all with random signs, so Hoeffding's inequality bounds it; the bound holds for one
-    number of one vector that does not depend on the signs.
-    """
-    return norm * min(1.0, math.sqrt(2 * math.log(2 / probability) / size))
-
-
-def _mixed(rows: Floats) -> Floats:
-    """Multiply rows by the orthogonal Walsh-Hadamard matrix, in place."""
-    count, size = rows.shape
-    half = 1
-    while half < size:
-        pairs = rows.reshape(count, -1, 2, half)
-        low, high = pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]
-        pairs[:, :, 0], pairs[:, :, 1] = low, high
-        half *= 2
-    rows /= math.sqrt(size)
-    return rows
-
-
-@dataclass(frozen=True, eq=False)
-class CountSketch:
-    """Items hashed to fewer buckets with random signs: one row of a count sketch (see [charikar2002])."""
-
-    buckets: Ints
-    """Bucket of each item, from 0 to ``size`` - 1; shape (items,)."""
-    signs: Ints
-    """1 or -1; shape (items,)."""
-    size: int
-
-    @classmethod
-    def of(cls, items: int, size: int, seed: int, purpose: str) -> Self:
-        """Draw buckets, as many items in each as can be, and signs."""
-        random = generator(seed, purpose)
-        buckets = random.permutation(np.arange(items) % size)
-        return cls(buckets, random.choice([-1, 1], items), size)
-
-    def estimates(self, totals: Floats) -> Floats:
-        """Return the numbers of every item, shape (items, width), from those of every bucket."""
-        estimates: Floats = totals[self.buckets] * self.signs[:, None]
-        return estimates
+    rounded = np.empty(values.size, dtype=np.int64)
+    round_within(values, offsets(counts), norm**2, np.ascontiguousarray(keys), _ATTEMPTS, rounded)
+    return rounded

@@ -1,4 +1,4 @@
-"""The pseudorandom streams that noise and masks are made of: ChaCha20, keyed and one-way.
+"""The pseudorandom streams that noise and masks are made of, ChaCha20, keyed and one-way; and what keys them.
 
 A key comes from a hash with a purpose, so that no two streams are the same one.
 """
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dprec.arrays import Uint64s
-from dprec.randomness import Draws
+from dprec.randomness import Draws, Pairs
 
 KEY_BYTES = 32
 """Bytes of a stream's key."""
@@ -48,6 +48,15 @@ _WORD = np.dtype("<u8")
 
 def device_keys(draws: Draws, round_index: int) -> list[bytes]:
     """Return every device's key of one sum, 32 bytes, from its own random words."""
+    words = _words(draws, round_index, range(_WORDS_OF_KEY))
+    return [row.tobytes() for row in words.T.astype(_WORD)]
+
+
+def rounding_keys(draws: Draws, round_index: int) -> Pairs:
+    """Return what every device rounds by in one sum, of which nothing else is drawn, shape (2, devices)."""
+    return _words(draws, round_index, range(_WORDS_OF_KEY, _WORDS_OF_KEY + 2))
+
+
+def _words(draws: Draws, round_index: int, indices: range) -> Uint64s:
     own = draws.asked(PURPOSE_OF_SUMS)
-    words = np.stack([own.per_user(index, round_index) for index in range(_WORDS_OF_KEY)], axis=1)
-    return [row.tobytes() for row in words.astype(_WORD)]
+    return np.stack([own.per_user(index, round_index) for index in indices])

@@ -20,7 +20,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from dprec import accounting
-from dprec.arrays import Bools, Floats, Ints, Uint64s
+from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s
 from dprec.components import Options
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
@@ -206,6 +206,23 @@ class Aggregation(Options):
     @abstractmethod
     def decode(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Bools, Aggregate]:
         """Return which reports of a partition are valid, shape (reports,), and the sum of these."""
+
+    def summed(
+        self,
+        contributions: Contributions[LayoutT],
+        layout: LayoutT,
+        multiplier: float,
+        draws: RoundDraws,
+        present: Bools,
+    ) -> tuple[Ints, Aggregate]:
+        """Return the bytes of every user's report, and the sum of some, none of which anybody looks at.
+
+        ``present``: whose report is in the sum, shape (users,). The sum has the distribution that it has in
+        `decode`, once it is released: shares of the noise may be left for that (`Aggregate.undrawn`).
+        """
+        reports = Pieces.of(self.encode(contributions, layout, multiplier, draws))
+        _, aggregate = self.decode(reports.chosen(np.flatnonzero(present)), layout, multiplier)
+        return reports.sizes, aggregate
 
     def sum_shape(self, layout: Layout) -> tuple[int, ...]:
         """Return the shape of a sum of reports."""

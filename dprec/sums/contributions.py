@@ -108,6 +108,10 @@ class Contributions(ABC, Generic[LayoutT]):
         """Return the contributions of consecutive users."""
 
     @abstractmethod
+    def work(self, layout: LayoutT) -> Ints:
+        """Return in how many rows each user has a part at most, which bounds memory; shape (users,)."""
+
+    @abstractmethod
     def vectors(self, layout: LayoutT) -> Vectors:
         """Return what every user adds to the sum: far more than it is made of, so for a few users at once."""
 
@@ -132,6 +136,10 @@ class PartOfContributions(Contributions[LayoutT]):
     def of_users(self, users: slice) -> Self:
         """Return the contributions of consecutive users."""
         return type(self)(self.whole.of_users(users), self.kept)
+
+    def work(self, layout: LayoutT) -> Ints:
+        """Return the rows of the whole."""
+        return self.whole.work(layout)
 
     def vectors(self, layout: LayoutT) -> Vectors:
         """Return the vectors with the rows that are left."""

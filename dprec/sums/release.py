@@ -133,7 +133,7 @@ class Release(Layout):
         valid, profiles = profiles_in(reports, self.n_items, self.scale)
         given = ProfileContributions(profiles, np.zeros(profiles.items.size, dtype=np.uint64))
         total = np.zeros(self.rows, dtype=np.int64)
-        for users in blocks(self.device.work(np.diff(profiles.indptr), self), _CELLS_AT_ONCE):
+        for users in blocks(given.work(self), _CELLS_AT_ONCE):
             vectors = given.of_users(users).vectors(self)
             np.add.at(total, vectors.rows, vectors.numbers[:, 0])
         return valid, total[:, None]
@@ -165,6 +165,10 @@ class ProfileContributions(Contributions[Release]):
         ratings = slice(own[0], own[-1])
         part = Profiles(own - own[0], whole.items[ratings], whole.values[ratings], whole.n_items)
         return type(self)(part, self.words[ratings])
+
+    def work(self, layout: Release) -> Ints:
+        """Return how many cells users have; see `Contributions.work`."""
+        return layout.device.work(np.diff(self.profiles.indptr), layout)
 
     def vectors(self, layout: Release) -> Vectors:
         """Return what every user adds, within what the release allows; see `Contributions.vectors`."""

@@ -21,30 +21,28 @@ from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, blocks, rows_of
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.randomness import ReleaseDraws, generator
+from dprec.randomness import Pairs, ReleaseDraws, generator
 from dprec.secure_aggregation import (
     BEYOND_BOUNDS,
     MOST_VARIANCE,
     OVERFLOW,
-    CountSketch,
     GraphSize,
     MaskGraph,
     MessageSizes,
-    Rotation,
     SumContext,
     centred,
     check_modulus,
     device_keys,
     graph_size,
     honest_shares,
-    largest_number,
     modulus_bits,
     noise_rows,
     pack_vectors,
-    padded_size,
     reduced,
     rounded_rows,
+    rounding_keys,
     shrunk,
+    skellam_numbers,
     skellam_tail,
     steps_of_unit,
     unpack_vectors,
@@ -52,12 +50,6 @@ from dprec.secure_aggregation import (
 from dprec.sums.aggregation import FurtherMessages, NoisyAggregation, OfAllUsers
 from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT
 from dprec.sums.proofs import Bounds, Proofs, proof_bytes
-
-_PUBLIC_SEED = 0
-"""Seed of buckets and signs, which are the same in all runs."""
-
-_BEYOND = 2.0**-72
-"""Probability that a number of a turned total is larger than assumed: 2**-40 over 2**32 numbers of a run."""
 
 LEAST_NORM, MOST_NORM = 32, 1 << 16
 """Norms by rule are between them. Losses are counted for the least, and are no larger with any other."""
@@ -107,13 +99,9 @@ class VectorPlan:
     """Whether any number can be negative."""
     norm: int
     """Longest rounded vector, in steps."""
-    sketch: float | None
-    """Buckets of a count sketch as a share of the items; none for no sketch."""
-    rotation: bool
-    """Whether vectors are turned."""
 
     @classmethod
-    def of(cls, layout: Layout, norm: int, sketch: float | None, rotation: bool) -> Self:
+    def of(cls, layout: Layout, norm: int) -> Self:
         """Return the plan for a layout."""
         return cls(
             items=layout.n_rows,
@@ -121,10 +109,8 @@ class VectorPlan:
             limit=layout.limit,
             largest=layout.largest,
             typical=layout.typical_numbers,
-            signed=layout.signed or sketch is not None or rotation,
+            signed=layout.signed,
             norm=norm,
-            sketch=sketch,
-            rotation=rotation,
         )
 
     def ruled(self, noise: ReleaseNoise) -> Self:
@@ -165,25 +151,19 @@ class VectorPlan:
         return centred(reduced(total, bits), bits, lowest)
 
     @property
-    def buckets(self) -> int:
-        """Buckets that hold the numbers of an item, or of several."""
-        return self.items if self.sketch is None else math.ceil(self.sketch * self.items)
-
-    @property
     def size(self) -> int:
         """Numbers of a vector."""
-        numbers = self.buckets * self.width
-        return padded_size(numbers) if self.rotation else numbers
+        return self.items * self.width
 
     @property
     def most_numbers(self) -> int:
         """Most numbers of a vector that are not 0, and so are rounded."""
-        return self.size if self.rotation else self.width * min(self.limit or self.buckets, self.buckets)
+        return self.width * min(self.limit or self.items, self.items)
 
     @property
     def usual_numbers(self) -> int:
-        """Numbers that are not 0 in a typical vector, for which the grid is made; turned, all are."""
-        return self.size if self.rotation else min(self.typical, self.most_numbers)
+        """Numbers that are not 0 in a typical vector, for which the grid is made."""
+        return min(self.typical, self.most_numbers)
 
     @property
     def steps(self) -> float:
@@ -200,84 +180,43 @@ class VectorPlan:
 
     def largest_sum(self, users: int) -> int:
         """Return what no number of a total of so many users exceeds, whatever they have rated."""
-        if self.rotation:
-            turned = largest_number(users * self.norm, self.size, _BEYOND)
-            return math.ceil(turned) + users
         return users * self.largest_rounded
 
     @property
     def largest_rounded(self) -> int:
         """What no number of a rounded vector exceeds, in steps."""
-        if self.rotation:
-            return self.norm
-        sharing = min(-(-self.items // self.buckets), self.limit or self.items)
         # The next integer, also where a product that is one has been rounded.
-        return min(self.norm, math.floor(sharing * self.largest * self.steps) + 1)
+        return min(self.norm, math.floor(self.largest * self.steps) + 1)
 
-    @property
-    def _sketched(self) -> CountSketch:
-        return _sketch(self.items, self.buckets)
+    def rounded(
+        self, contributions: Contributions[LayoutT], layout: LayoutT, keys: Pairs
+    ) -> tuple[Ints, Ints, Ints]:
+        """Return each device's contribution in whole steps, within the norm whatever it is.
 
-    def vectors(
-        self, contributions: Contributions[LayoutT], layout: LayoutT, keys: Sequence[bytes]
-    ) -> Int32s:
-        """Return each device's contribution in whole steps, shape (users, size)."""
-        cells, values = self._numbers(contributions, layout)
-        rows = np.zeros((contributions.n_users, self.size), dtype=np.int32)
-        if self.rotation:
-            dense = np.zeros((contributions.n_users, self.buckets * self.width))
-            dense.ravel()[cells] = values
-            turned = _rotation(self.buckets * self.width).turned(dense)
-            counts = np.full(len(rows), self.size)
-            rows[:] = self._rounded(turned.ravel(), counts, keys).reshape(rows.shape)
-            return rows
-        counts = np.bincount(cells // self.size, minlength=len(rows))
-        rows.ravel()[cells] = self._rounded(values, counts, keys)
+        How many numbers each has, shape (devices,); which these are, and their steps, shape (numbers,).
+        """
+        vectors = contributions.vectors(layout)
+        counts = np.diff(vectors.indptr) * self.width
+        cells = (vectors.rows.astype(np.int64) * self.width)[:, None] + np.arange(self.width)
+        exact = vectors.numbers.ravel().astype(np.float64) * UNIT * self.steps
+        values = shrunk(exact, counts, self.norm)
+        return counts, cells.ravel(), rounded_rows(values, counts, self.norm, keys)
+
+    def vectors(self, contributions: Contributions[LayoutT], layout: LayoutT, keys: Pairs) -> Int32s:
+        """Return what `rounded` does with the zeros, shape (devices, size)."""
+        counts, cells, steps = self.rounded(contributions, layout, keys)
+        rows = np.zeros((counts.size, self.size), dtype=np.int32)
+        rows[rows_of(counts), cells] = steps
         return rows
-
-    def _rounded(self, values: Floats, counts: Ints, keys: Sequence[bytes]) -> Ints:
-        """Return the numbers of every device in whole steps, within the norm whatever they are."""
-        return rounded_rows(shrunk(values * self.steps, counts, self.norm), counts, self.norm, keys)
 
     def statistics(self, total: Ints) -> Floats:
         """Return the numbers of every item, in units, from a total in steps; shape (items, width)."""
-        values = total / self.steps
-        if self.rotation:
-            values = _rotation(self.buckets * self.width).turned_back(values[None])[0]
-        of_buckets = values.reshape(self.buckets, self.width)
-        return of_buckets if self.sketch is None else self._sketched.estimates(of_buckets)
-
-    def _numbers(self, contributions: Contributions[LayoutT], layout: LayoutT) -> tuple[Ints, Floats]:
-        vectors = contributions.vectors(layout)
-        values = vectors.numbers.astype(np.float64) * UNIT
-        buckets, users = vectors.rows.astype(np.int64), rows_of(np.diff(vectors.indptr))
-        if self.sketch is not None:
-            values *= self._sketched.signs[buckets][:, None]
-            of_user = users * self.buckets + self._sketched.buckets[buckets]
-            shared, bucket_of = np.unique(of_user, return_inverse=True)
-            sums = np.zeros((shared.size, self.width))
-            np.add.at(sums, bucket_of, values)
-            users, buckets = np.divmod(shared, self.buckets)
-            # Items that share a bucket may make a contribution longer than a unit.
-            norms = np.sqrt(np.bincount(users, (sums**2).sum(axis=1), minlength=contributions.n_users))
-            values = sums / np.maximum(norms, 1.0)[users][:, None]
-        cells = ((users * self.buckets + buckets) * self.width)[:, None] + np.arange(self.width)
-        return cells.ravel(), values.ravel()
+        return (total / self.steps).reshape(self.items, self.width)
 
 
 @lru_cache(maxsize=256)
 def _ruled(plan: VectorPlan, noise: ReleaseNoise) -> VectorPlan:
     return plan.ruled(noise)
-
-
-@lru_cache(maxsize=4)
-def _sketch(items: int, buckets: int) -> CountSketch:
-    return CountSketch.of(items, buckets, _PUBLIC_SEED, "count sketch of items")
-
-
-@lru_cache(maxsize=4)
-def _rotation(numbers: int) -> Rotation:
-    return Rotation.of(numbers, _PUBLIC_SEED, "rotation of contributions")
 
 
 _FAILING = (
@@ -324,10 +263,6 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         le=MOST_NORM,
     )
     modulus_bits: int | None = option("Bits of a number that is sent; as needed if none.", None, ge=2, le=62)
-    sketch: float | None = option(
-        "Buckets of a count sketch, as a share of the items; none for no sketch.", None, gt=0, lt=1
-    )
-    rotation: bool = option("Whether contributions are turned at random before they are rounded.", False)
     users: int | None = option("Devices of a release; all of the run if none.", None, ge=2)
     proofs: Proofs = option("What devices prove of their contributions: nothing, or their bounds.", "none")
 
@@ -369,6 +304,8 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
             "spent. That a device takes part the server sees: epsilon compares what it holds.",
             "A simulation leaves masks out that cancel in the total: it is the same to the last bit, and the "
             "bytes of keys, signatures, shares and masked vectors are charged in full. Devices draw them.",
+            "Where nothing asks for single reports, as attacks and faults do, a simulation draws the noise "
+            "of all devices at once, with the distribution of the sum of their shares.",
             *_PROVED[self.proofs],
         )
 
@@ -432,13 +369,6 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
             raise SettingError("privacy.delta", f"{delta:g}", f"at least {accounting.LEAST_DELTA:g}")
         return accounting.skellam_multiplier(epsilon, self._counted_norm, delta)
 
-    def farthest(self, distance: float) -> float:
-        """Return two, unless contributions are rounded as they are; see `Aggregation.farthest`.
-
-        The signs of a sketch, and rounding after a turn, make contributions opposite that were not.
-        """
-        return distance if self.sketch is None and not self.rotation else 2.0
-
     def epsilon(self, multiplier: float, delta: float) -> float:
         """Return the cost by the Renyi divergences of Skellam noise."""
         return accounting.skellam_epsilon(multiplier, self._counted_norm, delta)
@@ -447,12 +377,13 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         self, contributions: Contributions[LayoutT], layout: LayoutT, multiplier: float, draws: RoundDraws
     ) -> Pieces:
         """Round contributions to whole steps, add each device's share of the noise, and reduce them."""
-        keys = device_keys(draws.devices, draws.round_index)
+        whose = draws.devices, draws.round_index
+        keys, rounding = device_keys(*whose), rounding_keys(*whose)
         plan = self._plan(layout, multiplier)
         bits, variance = self._bits(layout, multiplier), self._noise(multiplier).share(plan.norm)
         reports = []
         for some in blocks(np.full(len(keys), plan.size), _NUMBERS):
-            vectors = plan.vectors(contributions.of_users(some), layout, keys[some])
+            vectors = plan.vectors(contributions.of_users(some), layout, rounding[:, some])
             vectors += noise_rows(keys[some], plan.size, variance)
             reports.append(pack_vectors(vectors, bits))
         return Pieces.joined(reports)
@@ -469,7 +400,8 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
         Without noise, unless that it is drawn is proved; see `Aggregation.crafted`.
         """
-        keys = device_keys(draws.devices, draws.round_index)
+        whose = draws.devices, draws.round_index
+        keys, rounding = device_keys(*whose), rounding_keys(*whose)
         plan, bits = self._plan(layout, multiplier), self._bits(layout, multiplier)
         bounds = self._chosen(layout, multiplier)
         # Half of what a total can be.
@@ -478,7 +410,8 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         variance = self._noise(multiplier).share(plan.norm) if drawn else 0.0
         reports = []
         for some in blocks(np.full(len(keys), plan.size), _NUMBERS):
-            signs = np.sign(plan.vectors(contributions.of_users(some), layout, keys[some])).astype(np.int64)
+            own = plan.vectors(contributions.of_users(some), layout, rounding[:, some])
+            signs = np.sign(own).astype(np.int64)
             vectors = signs * (largest // liars)
             if bounds is not None:
                 vectors = np.stack([bounds.filled(row) for row in signs])
@@ -495,39 +428,62 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         pieces, valid = Pieces.of(reports), np.zeros(len(reports), dtype=np.bool_)
         total = np.zeros(size, dtype=np.uint64)
         for some in blocks(np.full(len(reports), size), _NUMBERS):
-            chosen = pieces.chosen(np.arange(some.start, some.stop))
-            valid[some], rows = unpack_vectors(chosen, size, bits)
+            valid[some], rows = unpack_vectors(pieces[some], size, bits)
             if bounds is not None:
                 valid[some] &= [bounds.hold(centred(row.astype(np.uint64), bits)) for row in rows]
             total += rows[valid[some]].astype(np.uint64).sum(axis=0)
         return valid, Aggregate(reduced(total, bits).astype(np.int64), None, int(valid.sum()))
 
+    def summed(
+        self,
+        contributions: Contributions[LayoutT],
+        layout: LayoutT,
+        multiplier: float,
+        draws: RoundDraws,
+        present: Bools,
+    ) -> tuple[Ints, Aggregate]:
+        """Add up whole steps without the zeros; the noise of all is drawn with the release.
+
+        An honest device keeps to what it proves, but for less than `BEYOND_BOUNDS`; see `Aggregation.summed`.
+        """
+        plan, bits = self._plan(layout, multiplier), self._bits(layout, multiplier)
+        keys = rounding_keys(draws.devices, draws.round_index)
+        total, users = np.zeros(plan.size, dtype=np.int64), int(present.sum())
+        for some in blocks(contributions.work(layout) * plan.width, _NUMBERS):
+            counts, cells, steps = plan.rounded(contributions.of_users(some), layout, keys[:, some])
+            np.add.at(total, cells, steps * np.repeat(present[some], counts))
+        sizes = np.full(present.size, self.report_bits(layout, 0, multiplier) // 8)
+        return sizes, Aggregate(reduced(total, bits).astype(np.int64), None, users, users)
+
     def sum_shape(self, layout: Layout) -> tuple[int, ...]:
         """Return the numbers of a vector."""
-        return (VectorPlan.of(layout, LEAST_NORM, self.sketch, self.rotation).size,)
+        return (VectorPlan.of(layout, LEAST_NORM).size,)
 
     def possible(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> bool:
-        """Return whether the numbers are of the modulus, of which every one is possible."""
-        largest = 1 << self._bits(layout, multiplier)
-        return bool(((aggregate.total >= 0) & (aggregate.total < largest)).all())
+        """Return that they are: numbers count modulo the modulus, of which every one is possible."""
+        return True
 
     def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
-        """Return the norm of the steps of a total, sketched, turned and rounded as they are."""
+        """Return the norm of the steps of a total, rounded as they are."""
         plan, bits = self._plan(layout, multiplier), self._bits(layout, multiplier)
         return float(np.linalg.norm(centred(reduced(aggregate.total, bits), bits))) / plan.norm
 
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
-        """Return the total, in which the devices' noise is; see `Aggregation.release`."""
+        """Return the total with the devices' noise: n shares are one number of n times the variance.
+
+        See `Aggregation.release`.
+        """
         plan, bits = self._plan(layout, multiplier), self._bits(layout, multiplier)
-        total = plan.numbers(aggregate.total, bits, self._noise(multiplier))
-        return plan.statistics(total) * layout.scales
+        noise, total = self._noise(multiplier), reduced(aggregate.total, bits).astype(np.int64)
+        random = draws.generator("shares of noise", total)
+        total += skellam_numbers(random, aggregate.undrawn * noise.share(plan.norm), plan.size)
+        return plan.statistics(plan.numbers(total, bits, noise)) * layout.scales
 
     def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
         """Return the noise of so many devices' shares, and that of rounding, in units of contributions.
 
         Shares are made for the fewest devices that count, a unit has fewer steps than the norm, and numbers
-        are rounded: so there is more noise than the multiplier says. What items that share a bucket of a
-        sketch add to each other is not in it; see `Aggregation.deviation`.
+        are rounded: so there is more noise than the multiplier says. See `Aggregation.deviation`.
         """
         plan = self._plan(layout, multiplier)
         if plan.steps <= 0:
@@ -565,7 +521,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         return bounds.of_one_number / self._plan(layout, multiplier).steps
 
     def _plan(self, layout: Layout, multiplier: float) -> VectorPlan:
-        plan = VectorPlan.of(layout, self._counted_norm, self.sketch, self.rotation)
+        plan = VectorPlan.of(layout, self._counted_norm)
         return plan if self.norm is not None else _ruled(plan, self._noise(multiplier))
 
     @property

@@ -64,7 +64,7 @@ def sum_findings(
         if aggregation.devices_add_noise:
             multipliers = (float(sum(each**-2 for each in multipliers) ** -0.5),)
             # Noise is added after both, and is the same.
-            plain = replace(cast(SecureAggregation, aggregation), sketch=None, rotation=False)
+            plain = cast(SecureAggregation, aggregation)
             test = f"a whole profile, in the total less the noise of {plain.colluders} colluding devices"
             aggregation = _among(plain, (*_FEW, 4 * plain.colluders))
             releases = _of_devices(aggregation, multipliers[0])

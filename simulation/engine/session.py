@@ -249,7 +249,7 @@ class Session:
     def roster(self, n_users: int, users_per_node: int) -> Roster:
         """Return which node hosts which of a run's users."""
         nodes = -(-n_users // users_per_node)
-        return Roster(self.node_ids[:nodes], n_users, users_per_node)
+        return Roster(self.node_ids[:nodes], n_users, users_per_node, believed=True)
 
 
 @contextmanager

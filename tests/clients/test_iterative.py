@@ -159,7 +159,7 @@ def test_answers_have_the_odds_of_a_rounds_share_and_are_drawn_anew_in_every_rou
     yes = []
     for round_index in (1, 2):
         request = GradientRequest(round_index, broadcast)
-        reports, _ = answers(Partition(population, 0, 2 * each), request, context)
+        reports = answers(Partition(population, 0, 2 * each), request, context).reports()
         said = OneBitGradient().answers(reports, (ITEMS, RANK), 1.0)
         coordinates = said.coordinates
         yes.append(said.answers > 0)

@@ -89,7 +89,7 @@ def begin(
         seed=SEED,
         public_seed=KEYS.public_seed,
         group=GROUP,
-        roster=Roster(identify(grid), USERS, size),
+        roster=Roster(identify(grid), USERS, size, believed=True),
         rated=RATINGS.counts > 0,
     )
     grid.sent, grid.received = [], []
@@ -248,7 +248,8 @@ def test_accounted_bytes_are_those_of_the_messages(
     tmp_path: Path, gradient: GradientReport, broadcast: BroadcastOptions
 ) -> None:
     sampling = SamplingOptions(fraction=0.7)
-    grid, strategy = begin(tmp_path, 1, gradient, sampling=sampling, broadcast=broadcast)
+    options = {"sampling": sampling, "broadcast": broadcast, "individual_reports": True}
+    grid, strategy = begin(tmp_path, 1, gradient, **options)
     for _ in range(ROUNDS):
         strategy.run_round(grid)
     strategy.deliver(grid)

@@ -21,16 +21,16 @@ VOTES = np.array([2, 0, -1, 0, 0, 3, 0, 0])
 Entries = dict[str, Any]
 
 
-def read_by(gradient: GradientReport, users_per_node: int) -> ReadSums:
+def read_by(gradient: GradientReport, *, believed: bool) -> ReadSums:
     protocol = IterativeProtocol(gradient=gradient, rounds=1, rank=RANK)
     device = FactorsDevice(protocol, np.zeros((ITEMS, RANK), dtype=np.float32))
-    return ReadSums(*device.reading, users_per_node)
+    return ReadSums(*device.reading, believed)
 
 
 def read(entries: Entries, gradient: GradientReport) -> Sums | None:
     reply = reply_message(TRAIN, RecordDict({REPLY: ConfigRecord(entries)}), "run")
     users = np.arange(FIRST, FIRST + USERS)
-    return read_by(gradient, USERS)(reply, FIRST, users)
+    return read_by(gradient, believed=True)(reply, FIRST, users)
 
 
 def votes() -> Entries:
@@ -53,9 +53,9 @@ def test_a_device_alone_has_nothing_to_add_up() -> None:
         own = SummedReports(FIRST, ABSENT[:1], LATE[:1], SIZES[:1], 1, np.resize(total, ITEMS * RANK), RATERS)
         reply = reply_message(TRAIN, RecordDict({REPLY: ConfigRecord(own.entries())}), "run")
         for gradient in (FullGradient(), OneBitGradient()):
-            assert read_by(gradient, 1)(reply, FIRST, np.array([FIRST])) is None
+            assert read_by(gradient, believed=False)(reply, FIRST, np.array([FIRST])) is None
     report = reply_message(TRAIN, RecordDict({REPLY: ConfigRecord(Reports(FIRST, [b""]).entries())}), "run")
-    alone = read_by(FullGradient(), 1)(report, FIRST, np.array([FIRST]))
+    alone = read_by(FullGradient(), believed=False)(report, FIRST, np.array([FIRST]))
     assert alone is not None
     assert alone.aggregate.users == 1
 
@@ -74,6 +74,8 @@ HOSTILE: dict[str, Entries] = {
     "too many": {"asked": 2**60},
     "more accepted than punctual": {"accepted": 8},
     "fewer accepted than added up": {"accepted": 4},
+    "more without noise than accepted": {"undrawn": 7},
+    "fewer than none without noise": {"undrawn": -1},
     "no such number of votes": {"accepted": 7},
     "marks of others": {"absent": bytes(3)},
     "large": {"total": numbers(2**62), "total_at": places(0)},

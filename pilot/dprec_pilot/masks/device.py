@@ -17,7 +17,7 @@ memory of the rounds is (`clients.memory`).
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Self, cast
@@ -26,7 +26,7 @@ from flwr.app import ConfigRecord, Context, Message
 
 from clients import iterative
 from clients.app import Answering, PartitionFor, answer_with_sum, request_in
-from clients.iterative import AddUp, reply_with_reports
+from clients.iterative import Answers, reply_with_reports
 from clients.memory import Memory
 from clients.population import Partition, lasting_draws
 from dprec import exchange
@@ -151,12 +151,13 @@ class _Participant:
         self._keep(replace(progress, keys=public))
         return sealed
 
-    def contribute(self, request: exchange.GradientRequest) -> tuple[Sequence[bytes], AddUp]:
-        """Return the masked report, and what validates and adds such up; see `clients.iterative`."""
+    def contribute(self, request: exchange.GradientRequest) -> Answers:
+        """Return the masked report; see `clients.iterative`."""
         if request.shares is None:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, "a request without shares, in a secure sum")
         progress = self._step(_CONTRIBUTION, hashlib.sha256(request.factors).digest() + request.shares)
-        (report,), add_up = iterative.contributions(self.partition, request, self.context)
+        unmasked = iterative.contributions(self.partition, request, self.context)
+        (report,) = unmasked.reports()
         population = self.partition.population
         protocol = population.installed(SumsProtocol)
         device = protocol.device(request.factors, population.n_items, population.scale)
@@ -167,7 +168,7 @@ class _Participant:
             vector = unpack_vector(report, summed.size, summed.bits)
             masked = self.masking.mask(progress.keys, request.shares, vector, summed.bits)
         self._keep(replace(progress, shares=request.shares))
-        return [masked], add_up
+        return replace(unmasked, reports_of=lambda part, lies: [masked])
 
     def unmask(self, told: bytes) -> bytes:
         """Return of each neighbour a share of its seed if it is present, else of its mask key, or refuse."""
@@ -218,9 +219,7 @@ def take_part(app: Answering, partition_for: PartitionFor, party_of: PartyOf) ->
         said = say(_Participant.of(partition, party, request.round_index, context), request.told)
         return reply_with_reports(message, partition, [said], round_index=request.round_index)
 
-    def contribute(
-        partition: Partition, request: exchange.GradientRequest, context: Context
-    ) -> tuple[Sequence[bytes], AddUp]:
+    def contribute(partition: Partition, request: exchange.GradientRequest, context: Context) -> Answers:
         party = party_of(partition.population.key)
         if party is None:
             return iterative.contributions(partition, request, context)

@@ -165,14 +165,12 @@ def test_what_a_user_adds_is_bounded_and_follows_from_nobody_else(
 @EVERY
 def test_who_holds_nothing_adds_nothing_in_any_round_whoever_adds_up(kind: str) -> None:
     """That is the none with which epsilon compares a profile, everywhere."""
-    grids = [SecureAggregation(norm=1024, sketch=0.5), SecureAggregation(rotation=True)]
+    secure = SecureAggregation(norm=1024).among(40)
     messages = ShuffledAggregation(messages=7, null_fakes=2, colluders=0).among(40)
     for device, layout in rounds_of(kind):
         none = contributions(device, people_of(kind, {}, {}), layout)
-        for grid in grids:
-            added_up = grid.among(40)
-            reports = added_up.encode(none, layout, 0.0, devices(2))
-            assert added_up.length(added_up.decode(reports, layout, 0.0)[1], layout, 0.0) == 0
+        reports = secure.encode(none, layout, 0.0, devices(2))
+        assert secure.length(secure.decode(reports, layout, 0.0)[1], layout, 0.0) == 0
         sent = messages.decode(messages.encode(none, layout, 0.0, devices(2)), layout, 0.0)[1].total
         assert sent[-1] == sent.sum() == 2 * 7
 
@@ -357,10 +355,10 @@ def assert_as_sent(protocol: Any, own: Contributions[Any], layout: Any) -> None:
             assert valid.all()
             np.testing.assert_array_equal(total.ravel() * UNIT, row)
     elif isinstance(aggregation, SecureAggregation):
-        plan = VectorPlan.of(layout, aggregation.norm, aggregation.sketch, aggregation.rotation)
-        rounded = plan.vectors(own, layout, [bytes([user]) for user in range(USERS)]).astype(np.float64)
-        turned = aggregation.sketch is not None or aggregation.rotation
-        assert_within(rounded, aggregation.norm, apart * aggregation.norm, signed=layout.signed or turned)
+        plan = VectorPlan.of(layout, aggregation.norm)
+        keys = np.arange(2 * USERS, dtype=np.uint64).reshape(2, USERS)
+        rounded = plan.vectors(own, layout, keys).astype(np.float64)
+        assert_within(rounded, aggregation.norm, apart * aggregation.norm, signed=layout.signed)
     elif isinstance(aggregation, ShuffledAggregation):
         for report in aggregation.encode(own, layout, 0.0, devices(USERS)):
             counts = aggregation.decode([report], layout, 0.0)[1].total

@@ -11,33 +11,31 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.linalg import hadamard
 from scipy.special import ive
-from scipy.stats import binom, chisquare, poisson, skellam
+from scipy.stats import binom, chisquare, norm, poisson, skellam
 
 from dprec.accounting import skellam_epsilon, skellam_multiplier
-from dprec.arrays import Floats, Ints
+from dprec.arrays import Floats, Ints, Uint64s
 from dprec.auditing import Sent, measured
 from dprec.errors import SettingError
+from dprec.randomness import generator
+from dprec.randomness import words as random_words
 from dprec.secure_aggregation import (
-    CountSketch,
-    Rotation,
     centred,
     check_modulus,
     honest_shares,
-    largest_number,
     modulus_bits,
     noise_rows,
-    padded_size,
     reduced,
     rounded_rows,
     shrunk,
+    skellam_numbers,
     steps_of_unit,
 )
 from dprec.secure_aggregation.encoding import OVERFLOW, skellam_tail
 from dprec.secure_aggregation.noise import TOTAL_BITS, DrawTable, poisson_table, skellam_table
 from dprec.secure_aggregation.streams import derived_key
-from tests.distributions import check_independent, check_share
+from tests.distributions import check_drawn, check_independent, check_share
 
 USERS, DROPOUTS, COLLUDERS, NORM = 12, 0.5, 4, 16
 EPSILON, DELTA = 1.0, 0.01
@@ -189,11 +187,20 @@ def test_the_bits_hold_the_largest_sum_and_no_fewer_do() -> None:
             check_modulus(chosen, needed)
 
 
+@pytest.mark.parametrize("variance", [0.5, 7.0, 2.0**24, 1e13])
+def test_numbers_of_any_variance_are_skellam_numbers(variance: float) -> None:
+    drawn = skellam_numbers(generator(1, "test"), variance, 40_000)
+    # Of the two Poisson numbers that add up to a large variance, SciPy tells no probabilities.
+    expected = skellam(variance / 2, variance / 2) if variance < 1e12 else norm(scale=math.sqrt(variance))
+    check_drawn(drawn, expected)
+    assert not skellam_numbers(generator(1, "test"), 0.0, 9).any()
+
+
 DEVICES, NUMBERS = 400, 30
 
 
-def encoding_keys(count: int) -> list[bytes]:
-    return [derived_key(bytes([7]), "test", number.to_bytes(4, "little")) for number in range(count)]
+def encoding_keys(count: int) -> Uint64s:
+    return random_words(7, "test", 0, 2 * count).reshape(count, 2).T
 
 
 def test_no_rounded_vector_is_longer_than_the_bound() -> None:
@@ -235,7 +242,7 @@ def test_a_vector_that_is_longer_than_the_bound_is_not_sent(own: list[float]) ->
 def test_devices_without_numbers_are_passed_over_and_each_rounds_alone() -> None:
     values = np.random.default_rng(2).standard_normal(10) * 5
     together = rounded_rows(values, np.array([4, 0, 6]), 100, encoding_keys(3))
-    alone = rounded_rows(values[4:], np.array([6]), 100, encoding_keys(3)[2:])
+    alone = rounded_rows(values[4:], np.array([6]), 100, encoding_keys(3)[:, 2:])
     np.testing.assert_array_equal(together[4:], alone)
 
 
@@ -309,43 +316,3 @@ def test_integers_of_a_modulus_are_those_from_the_lowest_on(lowest: int | None) 
     first = -32 if lowest is None else lowest
     values = np.arange(first, first + 64)
     np.testing.assert_array_equal(centred(reduced(values, 6), 6, lowest), values)
-
-
-@pytest.mark.parametrize("size", [1, 5, 16, 100])
-def test_a_rotation_is_the_matrix_of_walsh_and_hadamard_with_signs_and_comes_back(size: int) -> None:
-    rotation, padded = Rotation.of(size, 1, "test"), padded_size(size)
-    rows = np.random.default_rng(size).standard_normal((7, size))
-    wide = np.zeros((7, padded))
-    wide[:, :size] = rows
-    turned = rotation.turned(rows)
-    expected = hadamard(padded) / np.sqrt(padded) @ np.diag(rotation.signs)
-    np.testing.assert_allclose(turned, wide @ expected.T, atol=1e-12)
-    np.testing.assert_allclose(rotation.turned_back(turned), rows, atol=1e-12)
-
-
-def test_numbers_of_a_turned_vector_stay_below_the_bound() -> None:
-    # The bound fails for one of 200,000 numbers with a probability of 1e-12 each.
-    rows = np.zeros((100, 2000))
-    rows[:, :50] = 3.0
-    rotation = Rotation.of(2000, 1, "test")
-    turned = rotation.turned(rows * np.random.default_rng(1).choice([-1, 1], rows.shape))
-    bound = largest_number(3 * np.sqrt(50), 2048, 1e-12)
-    assert np.abs(turned).max() < bound < 4
-    assert largest_number(2.0, 4, 1e-12) == 2.0
-
-
-def test_items_that_are_alone_come_back_and_others_are_right_on_average() -> None:
-    totals = np.random.default_rng(1).standard_normal((40, 3))
-    alone = CountSketch.of(40, 40, 1, "test")
-    of_buckets = np.zeros((40, 3))
-    np.add.at(of_buckets, alone.buckets, totals * alone.signs[:, None])
-    np.testing.assert_array_equal(alone.estimates(of_buckets), totals)
-    estimates = []
-    for seed in range(400):
-        sketch = CountSketch.of(40, 20, seed, "test")
-        assert (np.bincount(sketch.buckets) == 2).all()
-        of_buckets = np.zeros((20, 3))
-        np.add.at(of_buckets, sketch.buckets, totals * sketch.signs[:, None])
-        estimates.append(sketch.estimates(of_buckets))
-    # What another item adds has a deviation of about 1: means of 400 are off by 6 deviations once in 10**8.
-    assert np.abs(np.mean(estimates, axis=0) - totals).max() < 6 * np.abs(totals).max() / 20

@@ -104,6 +104,41 @@ def test_what_a_device_prefers_has_its_odds_whatever_its_seed() -> None:
         check_independent(seeds >> bits & 255, preferred)
 
 
+@pytest.mark.parametrize("multiplier", [0.05, 3.0, 400.0])
+def test_noise_that_is_drawn_as_one_is_that_of_all_shares_once(multiplier: float) -> None:
+    """With what devices say taken off; of large variances, it is a rounded normal deviate."""
+    layout, users = popularity(30_000), 7
+    own = contributed(np.arange(users + 1) * 5, np.arange(5 * users), 30_000)
+    one, other = (
+        SECURE.summed(own, layout, multiplier, devices(users, number), np.ones(users, dtype=np.bool_))[1]
+        for number in ROUNDS
+    )
+    assert one.undrawn == one.users == users
+    plan = SECURE._plan(layout, multiplier)
+    drawn = []
+    for number, total in zip(ROUNDS, (one, other), strict=True):
+        released = SECURE.release(total, layout, multiplier, ReleaseDraws(1, number))[:, 0] / layout.scales
+        drawn.append(np.rint(released * plan.steps) - total.total)
+    variance = users * (multiplier * SECURE.norm) ** 2 / honest_shares(40, SECURE.dropouts, SECURE.colluders)
+    for noise in drawn:
+        check_drawn(noise, stats.skellam(variance / 2, variance / 2))
+    check_independent(*drawn)
+
+
+def test_parts_of_a_sum_with_noise_and_without_have_the_noise_of_all() -> None:
+    layout, multiplier = popularity(30_000), 2.0
+    reports = SECURE.encode(nothing(4), layout, multiplier, devices(4))
+    _, seen = SECURE.decode(reports, layout, multiplier)
+    assert seen.undrawn == 0
+    _, unseen = SECURE.summed(nothing(4), layout, multiplier, devices(4), np.array([1, 0, 1, 1], dtype=bool))
+    total = seen + unseen
+    assert (total.users, total.undrawn) == (7, 3)
+    released = SECURE.release(total, layout, multiplier, ReleaseDraws(1, 1))[:, 0] / layout.scales
+    variance = 7 * (multiplier * SECURE.norm) ** 2 / honest_shares(40, SECURE.dropouts, SECURE.colluders)
+    noise = np.rint(released * SECURE._plan(layout, multiplier).steps)
+    check_drawn(noise, stats.skellam(variance / 2, variance / 2))
+
+
 def test_a_device_that_stands_by_itself_draws_the_same_noise() -> None:
     """Its words come from another cipher, and go the same way."""
     layout, multiplier = popularity(20_000), 3.0

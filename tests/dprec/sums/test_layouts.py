@@ -23,7 +23,6 @@ from dprec.protocols.implicit_als import ImplicitContributions, ImplicitLayout
 from dprec.protocols.item_sums import GroupSum
 from dprec.protocols.public_start import TasteDevice
 from dprec.protocols.secret_sets import ProfileDevice, SecretSetOptions
-from dprec.secure_aggregation.streams import derived_key
 from dprec.sums import UNIT, Adding, Contributions, Layout, Release, SecureAggregation
 from dprec.sums.secure import VectorPlan
 from dprec.wire import ItemTable
@@ -177,23 +176,19 @@ def test_no_bytes_of_a_device_move_a_sum_by_more_than_one_each(honest: Honest, r
 @given(
     honest=EVERY,
     norm=st.integers(40, 300),
-    sketch=st.sampled_from([None, 0.3, 0.6]),
-    rotation=st.booleans(),
     key=st.integers(0, 2**32),
 )
 @settings(max_examples=60)
-def test_no_rounded_number_is_beyond_what_devices_prove(
-    honest: Honest, norm: int, sketch: float | None, rotation: bool, key: int
-) -> None:
-    plan = VectorPlan.of(honest.layout, norm, sketch, rotation)
+def test_no_rounded_number_is_beyond_what_devices_prove(honest: Honest, norm: int, key: int) -> None:
+    plan = VectorPlan.of(honest.layout, norm)
     if plan.steps < 1:
         return
-    keys = [derived_key(key.to_bytes(8, "little"), "test")]
+    keys = np.array([[key], [0]], dtype=np.uint64)
     (vector,) = plan.vectors(honest.contributions, honest.layout, keys).astype(np.int64)
     assert np.abs(vector).max() <= plan.largest_rounded
     assert int((vector**2).sum()) <= norm**2
     assert np.abs(vector).max() <= plan.largest_sum(1)
-    bounds = replace(SecureAggregation(norm=norm, sketch=sketch, rotation=rotation, users=9), proofs="norm")
+    bounds = SecureAggregation(norm=norm, users=9, proofs="norm")
     without_noise = bounds.bounds(honest.layout, 0.0)
     assert without_noise is not None
     assert without_noise.hold(vector)

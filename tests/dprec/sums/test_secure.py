@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,9 @@ from dprec.private_als.statistics import (
     sum_of_contributions,
 )
 from dprec.randomness import DeviceDraws, ReleaseDraws
-from dprec.secure_aggregation import MOST_VARIANCE, CountSketch
-from dprec.sums import UNIT, CentralAggregation, Release, SecureAggregation
-from dprec.sums.secure import LEAST_NORM, MOST_ADDED, MOST_NORM, VectorPlan
+from dprec.secure_aggregation import MOST_VARIANCE
+from dprec.sums import UNIT, CentralAggregation, Layout, Release, SecureAggregation
+from dprec.sums.secure import LEAST_NORM, MOST_ADDED, MOST_NORM
 from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
 from tests.summing import contributed, dense, pairs, popularity
 
@@ -34,53 +35,38 @@ def draws(users: int = USERS) -> RoundDraws:
     return RoundDraws(DeviceDraws(np.arange(2 * users, dtype=np.uint64).reshape(2, users)), 1, 0)
 
 
-@pytest.mark.parametrize("rotation", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_without_noise_the_release_is_the_exact_sum_but_for_rounding(
-    layout: StatisticsLayout, rotation: bool
-) -> None:
-    partition, secure = a_partition(layout), replace(SECURE, rotation=rotation)
-    reports = secure.encode(partition, layout, 0.0, draws())
-    assert [len(report) * 8 for report in reports] == [secure.report_bits(layout, 3, 0.0)] * USERS
-    valid, aggregate = secure.decode(reports, layout, 0.0)
+def test_without_noise_the_release_is_the_exact_sum_but_for_rounding(layout: StatisticsLayout) -> None:
+    partition = a_partition(layout)
+    reports = SECURE.encode(partition, layout, 0.0, draws())
+    assert [len(report) * 8 for report in reports] == [SECURE.report_bits(layout, 3, 0.0)] * USERS
+    valid, aggregate = SECURE.decode(reports, layout, 0.0)
     assert valid.all()
-    assert secure.possible(aggregate, layout, 0.0)
     exact = sum_of_contributions(partition, layout) * UNIT * layout.scales
-    released = secure.release(aggregate, layout, 0.0, RELEASE)
+    released = SECURE.release(aggregate, layout, 0.0, RELEASE)
     # Each of at most 40 numbers is off by a deviate of deviation 1/2 step at most; seeds are fixed.
     assert (np.abs(released - exact) < 6 * 0.5 * math.sqrt(USERS) / 240 * layout.scales).all()
 
 
-def test_items_that_share_a_place_of_a_sketch_make_no_contribution_longer() -> None:
-    """Two that share a place and its sign would make a norm of sqrt(2)."""
-    layout, pairs = popularity(12), list(combinations(range(12), 2))
-    sets = contributed(2 * np.arange(len(pairs) + 1), np.ravel(pairs), 12)
-    plan = VectorPlan.of(layout, SECURE.norm, 0.3, False)
-    cells, values = plan._numbers(sets, layout)
-    norms = np.sqrt(np.bincount(cells // plan.size, values**2))
-    assert norms.max() == pytest.approx(1, abs=1e-9)
-
-
-@pytest.mark.parametrize("rotation", [False, True])
-def test_a_sketch_sends_fewer_numbers_which_stay_within_the_norm(rotation: bool) -> None:
-    layout = LAYOUTS[0]
-    sketched = replace(SECURE, sketch=0.5, rotation=rotation)
-    partition = a_partition(layout)
-    reports = sketched.encode(partition, layout, 0.0, draws())
-    bits = sketched.report_bits(layout, 3, 0.0)
-    assert [len(report) * 8 for report in reports] == [bits] * USERS
-    assert bits < SECURE.report_bits(layout, 3, 0.0) or rotation
-    plan = VectorPlan.of(layout, SECURE.norm, 0.5, rotation)
-    vectors = plan.vectors(partition, layout, [bytes([user]) for user in range(USERS)])
-    assert np.linalg.norm(vectors, axis=1).max() <= SECURE.norm
-    _, aggregate = sketched.decode(reports, layout, 0.0)
-    assert aggregate.total.shape == sketched.sum_shape(layout)
-    released = sketched.release(aggregate, layout, 0.0, RELEASE) / layout.scales
-    # Of each bucket, what is read for its items is the same but for their signs.
-    sketch = CountSketch.of(6, 3, 0, "count sketch of items")
-    for bucket in range(3):
-        here = released[sketch.buckets == bucket] * sketch.signs[sketch.buckets == bucket][:, None]
-        np.testing.assert_allclose(here - here[0], 0, atol=1e-9)
+@pytest.mark.parametrize("layout", [*LAYOUTS, popularity(6), pairs(6)], ids=str)
+@pytest.mark.parametrize("together", [1, 1 << 18])
+def test_without_noise_a_sum_is_that_of_the_reports_to_the_last_bit(
+    monkeypatch: pytest.MonkeyPatch, layout: Layout, together: int
+) -> None:
+    monkeypatch.setattr("dprec.sums.secure._NUMBERS", together)
+    sets = np.sort(np.random.default_rng(1).random((USERS, 6)).argsort(axis=1)[:, :3], axis=1)
+    own: Any = contributed(3 * np.arange(USERS + 1), sets.ravel(), 6)
+    if isinstance(layout, StatisticsLayout):
+        own = a_partition(layout)
+    present = np.arange(USERS) % 7 != 3
+    sizes, summed = SECURE.summed(own, layout, 0.0, draws(), present)
+    reports = SECURE.encode(own, layout, 0.0, draws())
+    _, expected = SECURE.decode(reports.chosen(np.flatnonzero(present)), layout, 0.0)
+    assert sizes.tolist() == reports.sizes.tolist()
+    assert summed.total.tolist() == expected.total.tolist()
+    assert summed.users == summed.undrawn == expected.users == present.sum()
+    released = [SECURE.release(each, layout, 0.0, RELEASE) for each in (summed, expected)]
+    np.testing.assert_array_equal(*released)
 
 
 def test_with_all_dropouts_and_colluders_the_noise_is_what_the_multiplier_says() -> None:
@@ -214,15 +200,13 @@ PUBLIC = st.builds(
     layout=PUBLIC,
     users=st.integers(20, 1_000_000),
     multiplier=st.floats(0.2, 300),
-    sketch=st.none() | st.floats(0.05, 0.5),
-    rotation=st.booleans(),
 )
-@example(layout=popularity(1000), users=100_000, multiplier=3.0, sketch=None, rotation=False)
+@example(layout=popularity(1000), users=100_000, multiplier=3.0)
 @settings(max_examples=30, deadline=None)
 def test_a_grid_by_rule_adds_a_tenth_to_the_noise_with_the_fewest_bits_and_is_never_refused(
-    layout: Release, users: int, multiplier: float, sketch: float | None, rotation: bool
+    layout: Release, users: int, multiplier: float
 ) -> None:
-    among = replace(RULED, sketch=sketch, rotation=rotation).among(users)
+    among = RULED.among(users)
     among.check(layout, multiplier)
     assert multiplier < among.largest_multiplier
     plan, noise = among._plan(layout, multiplier), among._noise(multiplier)
@@ -250,7 +234,7 @@ def test_who_holds_more_than_is_typical_keeps_to_the_norm_by_saying_less() -> No
     layout, among = pairs(300), RULED.among(USERS)
     own = contributed([0, 100, 400], [*range(100), *range(300)], 300)
     plan = among._plan(layout, 3.0)
-    few, many = plan.vectors(own, layout, [b"a", b"b"]).astype(np.float64)
+    few, many = plan.vectors(own, layout, draws(2).devices.keys).astype(np.float64)
     assert max(np.linalg.norm(few), np.linalg.norm(many)) <= plan.norm
     exact = dense(own, layout)
     assert few.sum() / plan.steps == pytest.approx(exact[0].sum(), rel=0.02)

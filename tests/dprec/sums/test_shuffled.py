@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import poisson
 
 from dprec.accounting import HiddenMessages, hidden_epsilon, least_fakes
-from dprec.arrays import Floats, offsets
+from dprec.arrays import Floats, Ints, offsets
 from dprec.gradients import RoundDraws
 from dprec.randomness import DeviceDraws, uniforms, words
 from dprec.sums import UNIT, Contributions, Layout, ShuffledAggregation, Vectors
@@ -40,6 +40,9 @@ class Rows(Contributions[Layout]):
 
     def of_users(self, users: slice) -> "Rows":
         return Rows(self.numbers[users])
+
+    def work(self, layout: Layout) -> Ints:
+        return np.full(self.n_users, self.numbers.shape[1])
 
     def vectors(self, layout: Layout) -> Vectors:
         users, rows = np.nonzero(self.numbers)

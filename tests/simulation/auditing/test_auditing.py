@@ -245,17 +245,11 @@ def test_the_bound_on_sums_is_below_the_promise_and_not_far_below(
     assert 0.99 * 2.0 < found[LONGEST].at_least <= 2.0 * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("settings", [{}, {"sketch": 0.2}, {"rotation": True}])
-def test_item_sets_are_as_far_apart_as_is_said(settings: dict[str, Any]) -> None:
-    budget = OF_DEVICES.privacy
-    protocol = GramProtocol(privacy=budget, aggregation=SecureAggregation(colluders=3, **settings))
+def test_item_sets_are_as_far_apart_as_is_said() -> None:
+    protocol = GramProtocol(privacy=OF_DEVICES.privacy, aggregation=SecureAggregation(colluders=3))
     apart = findings(protocol, 1000)[APART]
     assert apart.defect is None
-    of_plain = GramProtocol(privacy=budget, aggregation=SecureAggregation(colluders=3))
-    between = findings(of_plain, 1000)[APART].promised
-    assert apart.at_least > 0.99 * between
-    # Items share a bucket with another sign, and what is turned is rounded.
-    assert (apart.at_least > between) is bool(settings)
+    assert 0.99 * apart.promised < apart.at_least <= apart.promised
 
 
 def test_noise_that_counts_on_too_many_devices_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,13 +268,6 @@ def test_messages_among_too_few_fakes_are_noticed(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Exchange, "said", alike)
     of_each = {"the longest of some contributions", "two contributions that are far apart"}
     assert defects(OF_COUNTS, 1000) == of_each
-
-
-@pytest.mark.parametrize("rotation", [False, True])
-def test_contributions_that_are_sketched_and_turned_keep_to_their_length(rotation: bool) -> None:
-    aggregation = SecureAggregation(colluders=3, dropouts=0.2, sketch=0.3, rotation=rotation)
-    sketched = findings(replace(OF_DEVICES, aggregation=aggregation), 1000)
-    assert 0.98 * 2.0 < sketched[LONGEST].at_least <= 2.0
 
 
 def test_a_schedule_is_refused(dprec: Any) -> None:

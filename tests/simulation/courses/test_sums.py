@@ -10,10 +10,10 @@ from dprec.protocols.base import Public
 from dprec.protocols.registry import PROTOCOLS
 from dprec.protocols.sums import SumsProtocol
 from dprec.ratings import Ratings
-from dprec.sums import AGGREGATIONS
+from dprec.sums import AGGREGATIONS, SecureAggregation
 from dprec.sums.proofs import Bounds
 from simulation.configuration.models import RunConfig
-from tests.make import small_run
+from tests.make import ON_THIS_MACHINE, small_run
 
 KINDS = [each.kind for each in PROTOCOLS if issubclass(each, SumsProtocol)]
 AT_4 = {"epsilon": 4.0, "per": "user", "composition": "pld"}
@@ -84,7 +84,8 @@ def test_whose_proof_fails_is_not_in_the_sum_and_has_paid(monkeypatch: pytest.Mo
     fates = iter([False])
     monkeypatch.setattr(Bounds, "hold", lambda *_: next(fates, True))
     aggregation = {"kind": "secure-aggregation", "norm": 1024, "colluders": 0, "proofs": "norm"}
-    found = simulation.run(configured("popularity", aggregation), page=False)
+    watched = {**configured("popularity", aggregation), "attacks": [{"kind": "membership"}]}
+    found = simulation.run(watched, page=False)
     users = found.summary["dataset"]["users"]
     assert [record.replies for record in found.record.rounds] == [users - 1]
     assert found.traffic["epsilon_composed"] == pytest.approx([4.0] * users, rel=1e-6)
@@ -95,3 +96,43 @@ def test_who_sends_alone_or_among_fakes_is_louder_than_who_is_trusted_with() -> 
     assert local is not None
     assert shuffled is not None
     assert 5.0 < local < 50.0 < shuffled
+
+
+SECURELY = {"kind": "secure-aggregation", "norm": 1024, "colluders": 0}
+
+
+def refused(*_: Any) -> Any:
+    raise AssertionError("asked for what nobody needs")
+
+
+@pytest.mark.parametrize("kind", ["popularity", "dp-als"])
+def test_the_noise_of_all_is_drawn_as_one_whatever_node_hosts_whom(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("dprec.sums.secure.noise_rows", refused)
+    found = []
+    for hosted, bits in ((1, 1 << 29), (7, 1 << 29), ("all", 1 << 29), ("all", 1 << 12)):
+        # As much as a few reports have, so that a node adds up some users at a time.
+        monkeypatch.setattr("clients.iterative._BITS_AT_ONCE", bits)
+        simulated = {**ON_THIS_MACHINE, "users_per_node": hosted}
+        values = {**configured(kind, SECURELY), "simulation": simulated}
+        found.append(simulation.run(values, page=False))
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].predictions["prediction"], other.predictions["prediction"])
+        assert found[0].summary["traffic"] == other.summary["traffic"]
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        {"simulation": {**ON_THIS_MACHINE, "faults": {"straggle": 0.05}, "users_per_node": 7}},
+        {"attacks": [{"kind": "membership"}]},
+    ],
+    ids=["faults", "attacks"],
+)
+def test_devices_draw_their_own_noise_where_single_reports_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, asking: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(SecureAggregation, "summed", refused)
+    found = simulation.run({**configured("popularity", SECURELY), **asking}, page=False)
+    assert np.isfinite(found.predictions["prediction"]).all()
