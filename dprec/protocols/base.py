@@ -360,6 +360,10 @@ class Protocol(Options):
         """
         return 0.0
 
+    def asked_at_once(self, users: int) -> float:
+        """Return how many of so many users are asked in a round, on average; by default all."""
+        return users
+
     @property
     def delta(self) -> float:
         """Delta at which losses are composed."""
