@@ -39,7 +39,7 @@ _SUMS_AND_LISTS = (
     *("federated-factorization", "federated-model"),
 )
 _NEEDS = {
-    **dict.fromkeys(_AVERAGES, _Needs(5e6, 12, 250)),
+    **dict.fromkeys(_AVERAGES, _Needs(5e6, 12, 150)),
     **dict.fromkeys(_SUMS_AND_LISTS, _Needs(15e6, 0, 1_050)),
     "alter-ego-knn": _Needs(10e6, 0, 5_300),
     "calibrated": _Needs(20e6, 27, 1_200),
