@@ -55,11 +55,12 @@ class Stopped(BaseException):
 
 
 def stop(_number: int, _frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGXCPU, signal.SIG_IGN)  # it comes every second
     raise Stopped
 
 
 def run_preset(result: Connection, preset: str, settings: list[str], seconds: int) -> None:
-    """Send what is announced and measured, in bytes, and whether the run has ended."""
+    """Send what is announced and measured, in bytes, and whether the run has ended; or why it is refused."""
     announced: list[float] = []
     vars(execution)["check_memory"] = lambda *size: announced.append(needed_memory(*size))
     return_memory()
@@ -67,7 +68,11 @@ def run_preset(result: Connection, preset: str, settings: list[str], seconds: in
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
     ended = False
     with tempfile.TemporaryDirectory() as folder, suppress(Stopped):
-        run(preset, Path(folder) / "run", overrides=settings)
+        try:
+            run(preset, Path(folder) / "run", overrides=settings)
+        except InputError as error:
+            result.send(str(error))
+            return
         ended = True
     result.send((announced[-1], peak_resident(), ended))
 
@@ -94,11 +99,11 @@ def main() -> int:
     of_runs = [name for name, path in presets().items() if path.parent.name in FOLDERS]
     for preset in chosen.presets or of_runs:
         for size in map(SIZES.__getitem__, chosen.sizes):
-            try:
-                settings = settings_of(preset, size)
-                [((announced, peak, ended), _)] = measured(run_preset, preset, settings, chosen.seconds)
-            except RuntimeError:  # as it has said
+            [(sent, _)] = measured(run_preset, preset, settings_of(preset, size), chosen.seconds)
+            if isinstance(sent, str):
+                print(f"{preset:24}{size[0]:>9,}{size[1]:>7,}  {sent}", flush=True)
                 continue
+            announced, peak, ended = sent
             ratio, least = announced / peak, "" if ended else " of what it took at least"
             figures = f"{announced / 1e6:>14,.0f}{peak / 1e6:>13,.0f}{ratio:>7.2f}"
             print(f"{preset:24}{size[0]:>9,}{size[1]:>7,}{figures}{least}", flush=True)
