@@ -1,91 +1,114 @@
-"""The constants of `simulation/engine/ray_cluster.py`: what runs need for each rating, user and item.
+"""What the check before a run announces of its memory, and what the run takes at most.
 
-    python benchmarks/memory_model.py [PRESET ...]
+    python benchmarks/memory_model.py [PRESET ...] [--sizes small medium large] [--seconds 60]
 
-Each preset runs in this process on populations of four shapes, and the largest size of what Python and NumPy
-have allocated (tracemalloc) is solved for a part per rating, per user and per item; on one larger population
-it is compared with the model. What processes need for themselves (Python, Ray, its workers) is measured
-by `scale.py`. The exit code is 1 if a run needed more than the model says, or less than a quarter of it.
+Each preset runs in a process of its own on generated ratings, a few rounds or sweeps, with its page. What is
+measured is the most that the process has held in memory. A run that has used its processor seconds is
+stopped, and has held what is shown at least. The exit code is 1 if a figure that was announced is beyond 30 %
+of what was measured.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
+import resource
+import signal
 import sys
-import tracemalloc
+import tempfile
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
-import numpy as np
-from scale import population
+from process_memory import measured, peak_resident
 
-from dprec.protocols.iterative import IterativeProtocol
-from dprec.ratings import Ratings
-from simulation import RunConfig, load
-from simulation.engine.ray_cluster import needed_memory
-from simulation.execution import run_prepared
+from dprec.errors import InputError
+from dprec.start import return_memory
+from simulation import execution, load, run
+from simulation.configuration.strict_yaml import presets
+from simulation.engine.memory import needed_memory
 
-PRESETS = ["blp-mf", "item-average", "pg-mf", "blp-mog-mf", "best", "optimal-on-device"]
-USERS, ITEMS, PROFILE = 4_000, 300, 20
-LARGER, LEAST_SHARE = 5, 0.25
+SIZES = {
+    "small": (2_000, 500, 40_000),
+    "medium": (20_000, 2_000, 400_000),
+    "large": (100_000, 5_000, 2_000_000),
+}
+"""Users, items and ratings."""
+
+SHORTER = (
+    "protocol.rounds=2",
+    "protocol.evaluate_every=1",
+    "protocol.sweeps=2",
+    "protocol.completion.iterations=3",
+    "protocol.completion.sweeps=3",
+)
+"""What makes runs shorter and none smaller, where it is accepted."""
+
+FOLDERS = "published", "ours", "baselines"
+
+WITHIN = 0.3
 
 
-def configured(preset: str) -> RunConfig:
-    """Return a preset that runs in this process, for a few rounds if it has any."""
-    config = load(preset, ["simulation.backend=local"])
-    if isinstance(config.protocol, IterativeProtocol):
-        return load(config, ["protocol.rounds=2"])
-    return config
+class Stopped(BaseException):
+    """The processor seconds of a run are used."""
 
 
-def parted(users: int, items: int, profile: int) -> tuple[Ratings, Ratings]:
-    """Return a population of which a rating of everybody is for testing."""
-    ratings = population(users, items, profile)
-    tested = np.arange(ratings.count) % profile == 0
-    return ratings.select(~tested), ratings.select(tested)
+def stop(_number: int, _frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGXCPU, signal.SIG_IGN)  # it comes every second
+    raise Stopped
 
 
-def traced(config: RunConfig, users: int, items: int, profile: int) -> int:
-    """Return the most bytes that were allocated at a time during a run."""
-    train, test = parted(users, items, profile)
-    gc.collect()
-    tracemalloc.start()
-    try:
-        run_prepared(config, train, test, None)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+def run_preset(result: Connection, preset: str, settings: list[str], seconds: int) -> None:
+    """Send what is announced and measured, in bytes, and whether the run has ended; or why it is refused."""
+    announced: list[float] = []
+    vars(execution)["check_memory"] = lambda *size: announced.append(needed_memory(*size))
+    return_memory()
+    signal.signal(signal.SIGXCPU, stop)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
+    ended = False
+    with tempfile.TemporaryDirectory() as folder, suppress(Stopped):
+        try:
+            run(preset, Path(folder) / "run", overrides=settings)
+        except InputError as error:
+            result.send(str(error))
+            return
+        ended = True
+    result.send((announced[-1], peak_resident(), ended))
+
+
+def settings_of(preset: str, size: tuple[int, int, int]) -> list[str]:
+    """Return what makes a preset run on so many users, items and ratings."""
+    names = "users", "items", "ratings"
+    settings = [f"dataset.{name}={number}" for name, number in zip(names, size, strict=True)]
+    for setting in SHORTER:
+        with suppress(InputError):
+            load(preset, [*settings, setting])
+            settings.append(setting)
+    return settings
 
 
 def main() -> int:
-    arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    arguments.add_argument("presets", nargs="*", default=PRESETS, metavar="PRESET")
-    print(f"{'':20}{'per rating':>12}{'per user':>10}{'per item':>10}{'larger: MB':>13}{'model: MB':>11}")
-    missed = []
-    for preset in arguments.parse_args().presets:
-        config = configured(preset)
-        traced(config, USERS // 8, ITEMS, PROFILE)  # what is computed once, and imports
-        base = traced(config, USERS, ITEMS, PROFILE)
-        rating = (traced(config, USERS, ITEMS, 2 * PROFILE) - base) / (USERS * PROFILE)
-        user = (traced(config, 2 * USERS, ITEMS, PROFILE) - base) / USERS - PROFILE * rating
-        item = (traced(config, USERS, 2 * ITEMS, PROFILE) - base) / ITEMS
-        larger, users = traced(config, LARGER * USERS, ITEMS, PROFILE), LARGER * USERS
-        model = _variable_part(config, users)
-        print(
-            f"{preset:20}{rating:>12.0f}{user:>10.0f}{item:>10.0f}{larger / 1e6:>13.1f}{model / 1e6:>11.1f}"
-        )
-        if not LEAST_SHARE * model <= larger <= model:
-            missed.append(f"{preset}: {larger / 1e6:.1f} MB, and {model / 1e6:.1f} MB by the model")
-    for miss in missed:
-        print(f"MISSED: {miss}")
-    return int(bool(missed))
-
-
-def _variable_part(config: RunConfig, users: int) -> float:
-    """Return what the model says beyond the processes themselves."""
-    name, simulation = config.protocol.facts.learns, config.simulation
-    cells = users * PROFILE
-    whole = needed_memory(users, ITEMS, cells, completion=name, simulation=simulation)
-    return whole - needed_memory(0, 0, 0, completion=name, simulation=simulation)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("presets", nargs="*", metavar="PRESET", help="by default, all")
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=[*SIZES])
+    parser.add_argument("--seconds", type=int, default=60, help="processor seconds of a run at most")
+    chosen = parser.parse_args()
+    print(f"{'':24}{'users':>9}{'items':>7}{'announced MB':>14}{'measured MB':>13}{'ratio':>7}")
+    missed = 0
+    of_runs = [name for name, path in presets().items() if path.parent.name in FOLDERS]
+    for preset in chosen.presets or of_runs:
+        for size in map(SIZES.__getitem__, chosen.sizes):
+            [(sent, _)] = measured(run_preset, preset, settings_of(preset, size), chosen.seconds)
+            if isinstance(sent, str):
+                print(f"{preset:24}{size[0]:>9,}{size[1]:>7,}  {sent}", flush=True)
+                continue
+            announced, peak, ended = sent
+            ratio, least = announced / peak, "" if ended else " of what it took at least"
+            figures = f"{announced / 1e6:>14,.0f}{peak / 1e6:>13,.0f}{ratio:>7.2f}"
+            print(f"{preset:24}{size[0]:>9,}{size[1]:>7,}{figures}{least}", flush=True)
+            missed += abs(ratio - 1) > WITHIN and (ended or ratio < 1)
+    return int(missed > 0)
 
 
 if __name__ == "__main__":

@@ -94,6 +94,13 @@ def processor_seconds(root: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def peak_resident() -> float:
+    """Return the most bytes that this process has held in memory."""
+    # What getrusage knows begins with what started it.
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+
+
 def _pss(process: int) -> float:
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()

@@ -33,7 +33,7 @@ from dprec.gradients import Aggregate, RoundDraws
 from dprec.protocols.iterative import IterativeProtocol
 from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.protocols.rounds import BroadcastProtocol
-from dprec.protocols.sums import SumsProtocol
+from dprec.protocols.sums import REPORTS_AT_ONCE, SumsProtocol
 from dprec.sums import Aggregation, PartOfContributions
 
 AddUp = Callable[[Sequence[bytes]], tuple[Bools, Aggregate]]
@@ -217,16 +217,12 @@ def contributions(partition: Partition, request: exchange.GradientRequest, conte
         return aggregation.crafted(own, layout, multiplier, draws, population.crafted)
 
     bits = aggregation.report_bits(layout, int(partition.counts.max(initial=0)), multiplier)
-    together = max(_BITS_AT_ONCE // max(bits, 1), 1)
+    together = max(8 * REPORTS_AT_ONCE // max(bits, 1), 1)
     parts = [(some, lies) for part, lies in partition.parts_that_lie for some in part.divided(together)]
     add_up = partial(aggregation.decode, layout=layout, multiplier=multiplier)
     if population.unseen:
         return ContributionsToSum(parts, encoded, add_up, aggregation, drawn)
     return Answers(parts, encoded, add_up)
-
-
-_BITS_AT_ONCE = 1 << 29
-"""Of reports that are held at once where a node adds them up."""
 
 
 def turns_of(partition: Partition) -> Uint64s:

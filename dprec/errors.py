@@ -99,13 +99,22 @@ class RunError(RuntimeError):
         super().__init__(_printable(reason))
 
 
+LESS_MEMORY = "fewer users, items, ratings or simulation.workers, or a larger machine"
+"""What helps where memory is short."""
+
+
+def out_of_memory(error: BaseException) -> str:
+    """Return in one line what an error says of memory that was short, and what helps."""
+    return f"not enough memory ({one_line(error)}): what helps is {LESS_MEMORY}"
+
+
 @contextmanager
 def interrupts_noted(note: Callable[[], str]) -> Iterator[None]:
-    """Add a note to an interrupt of the block, such as how to go on; an empty one is left out."""
+    """Add a note, such as how to go on, to an interrupt of the block or the end of memory; empty is none."""
     _NOTES.append(note)
     try:
         yield
-    except KeyboardInterrupt as interrupted:
+    except (KeyboardInterrupt, MemoryError) as interrupted:
         if words := note():
             interrupted.add_note(words)
         raise

@@ -31,7 +31,7 @@ from simulation.configuration.models import EPSILON, RunConfig
 from simulation.courses.base import course_of
 from simulation.engine.choosing import choice, chosen
 from simulation.engine.installing import Installer, run_protocol
-from simulation.engine.ray_cluster import check_memory
+from simulation.engine.memory import check_memory
 from simulation.engine.session import Session, open_session
 from simulation.evaluation import (
     Evaluator,
@@ -156,15 +156,7 @@ def _check_memory(
     config: RunConfig, users: int, items: int, ratings: int, public: Public | None = None
 ) -> None:
     """Refuse what does not fit; ``public``: None before ratings are loaded, which may be all too many."""
-    protocol = config.protocol
-    check_memory(
-        users,
-        items,
-        protocol.seen_cells(users, items, ratings),
-        completion=protocol.facts.learns,
-        simulation=chosen(config.simulation, users),
-        model_bytes=0.0 if public is None else protocol.model_bytes(public),
-    )
+    check_memory(config.protocol, (users, items, ratings), chosen(config.simulation, users), public)
 
 
 def run_prepared(

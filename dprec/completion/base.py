@@ -170,6 +170,10 @@ class Completion(Options):
         if self.has_factors:
             check_rank(getattr(self, "rank", None) or 1, shape)
 
+    def model_bytes(self, users: int, items: int) -> float:
+        """Return the memory of the arrays that have a size of their own; see `Protocol.model_bytes`."""
+        return 0.0
+
     def check_reports(self, evidence: type[Evidence], sender: str, *, of_values: bool) -> None:
         """Refuse a kind of reports from which the method cannot learn.
 

@@ -445,13 +445,23 @@ class MatrixFactorization(Completion):
     iterations: int = option("Sweeps over users and items, at most.", 60, ge=1)
     tolerance: float = option("Relative change of the noise variance that ends the sweeps.", 1e-4, ge=0)
 
+    def model_bytes(self, users: int, items: int) -> float:
+        """Return the size of both sides, and of the sums by item or the moments of all users."""
+        width = 1 + self._rank((users, items))
+        packed = width * (width + 1) // 2
+        taken = _RANGES * items if users > _ONE_PASS * items else users / 2
+        return 8.0 * ((width + packed) * (users + items) + (1 + width + packed) * taken)
+
+    def _rank(self, shape: tuple[int, int]) -> int:
+        return self.rank or min(_DEFAULT_RANK, min(shape) - 1)
+
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`."""
         size, mean = observations.values.size, observations.mean
         residuals = observations.values - mean
         spread = float(residuals.var()) if size else 1.0
         noise = max(spread, SMALLEST_VARIANCE)
-        rank = self.rank or min(_DEFAULT_RANK, min(observations.shape) - 1)
+        rank = self._rank(observations.shape)
         # From a narrower start, some factors that the data support would vanish.
         users = Side.at_zero(observations.shape[0], rank, spread, sharing=1)
         items = Side.at_random(observations.shape[1], rank, spread, sharing=1, seed=seed)

@@ -300,6 +300,10 @@ class NuclearNorm(Completion):
     max_rank: int = option("Largest rank of an intermediate matrix; bounds the memory.", 1000, ge=1)
     iterations: int = option("Proximal steps, at most.", 2000, ge=1)
 
+    def model_bytes(self, users: int, items: int) -> float:
+        """Return what values take that are not centred, as measured."""
+        return 16.0 * users * items if self.center == "none" else 0.0
+
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`.
 

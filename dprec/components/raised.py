@@ -5,7 +5,7 @@ import traceback
 from pathlib import Path
 from types import FrameType
 
-from dprec.errors import InputError, RunError, escaped, one_line, with_kind
+from dprec.errors import InputError, RunError, escaped, one_line, out_of_memory, with_kind
 from dprec.start import PACKAGES
 
 OF_PYTHON = sys.stdlib_module_names - {"__main__"}
@@ -36,7 +36,7 @@ class CodeError(Exception):
         if isinstance(error, InputError | RunError):  # which says where by itself
             cause = error.__cause__
             return cls(one_line(error), cause.own if isinstance(cause, cls) else "", whole)
-        said = with_kind(error)
+        said = out_of_memory(error) if isinstance(error, MemoryError) else with_kind(error)
         frames = traceback.StackSummary.extract(
             (frame, line) for frame, line in traceback.walk_tb(error.__traceback__) if _is_own(frame)
         )

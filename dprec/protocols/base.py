@@ -360,6 +360,14 @@ class Protocol(Options):
         """
         return 0.0
 
+    def asked_at_once(self, users: int) -> float:
+        """Return how many of so many users are asked in a round, on average; by default all."""
+        return users
+
+    def held_at_once(self, reported: float) -> float:
+        """Return how many bytes of reports a node holds at a time of those that it adds up; by default all."""
+        return reported
+
     @property
     def delta(self) -> float:
         """Delta at which losses are composed."""

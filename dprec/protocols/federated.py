@@ -322,6 +322,10 @@ class FederatedProtocol(BroadcastProtocol):
             told += np.logaddexp(np.log1p(-share), np.log(share) + exponent)
         return _classes(told, self.privacy.epsilon / 8)
 
+    def asked_at_once(self, users: int) -> float:
+        """Return how many are drawn."""
+        return self.sampling.expected(users)
+
     def sent(self, public: Public, ratings: int) -> Sent:
         """Return the updates, one in each round, all of one size."""
         with within("model"):

@@ -40,6 +40,9 @@ LEAST_SHARE = 1e-3
 LARGEST_MULTIPLIER = 1e6
 """Largest noise of a release: with it, the sums of 50 million users stay within 64 bits."""
 
+REPORTS_AT_ONCE = 1 << 26
+"""Bytes of reports that a node holds at a time where it adds them up."""
+
 
 class SummedDevice(Device, Adding):
     """What every device holds between two messages: it contributes to the next release, and predicts."""
@@ -313,6 +316,10 @@ class SumsProtocol(RoundsProtocol):
         with np.errstate(divide="ignore"):
             influences = np.array(most) / np.array(honest)
         return float(influences.max()) if np.isfinite(influences).all() else None
+
+    def held_at_once(self, reported: float) -> float:
+        """Return the bytes of some reports, which are added up and forgotten; see `Protocol.held_at_once`."""
+        return min(reported, REPORTS_AT_ONCE)
 
     def sent(self, public: Public, ratings: int) -> Sent:
         """Return the contributions, one in each round."""

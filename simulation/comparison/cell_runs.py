@@ -23,7 +23,7 @@ from simulation.comparison.templates import Cell
 from simulation.configuration.models import RunConfig
 from simulation.engine.choosing import cells_use_ray
 from simulation.engine.grids import START_SECONDS
-from simulation.engine.ray_cluster import cluster_address, connected_to_ray, working_nodes
+from simulation.engine.ray_cluster import cluster_address, connected_to_ray, why_lost, working_nodes
 from simulation.execution import SideData, prepared_ratings, run_prepared
 from simulation.storage.directories import CONFIG, SUMMARY
 from simulation.storage.run_directory import RunDirectory
@@ -238,7 +238,7 @@ def _on_ray(
                 except ray.exceptions.RayTaskError as error:
                     ends = [CellEnd(f"its worker failed: {one_line(error.cause or error)}") for _ in together]
                 except ray.exceptions.RayError as error:
-                    lost = f"its worker was lost {_ATTEMPTS} times: {one_line(error)}"
+                    lost = f"its worker was lost {_ATTEMPTS} times: {why_lost(error)}"
                     ends = [CellEnd(lost) for _ in together]
             elif not working_nodes():
                 together = [cell for own in running.values() for cell in own]

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dprec.errors import InputError, RunError, shown
+from dprec.errors import InputError, RunError, out_of_memory, shown
 
 if TYPE_CHECKING:
     from simulation.storage.column import Column, Line
@@ -230,8 +230,7 @@ def exit_code(command: Callable[[], object], program: str = "dprec") -> int:
     except (InputError, RunError) as error:
         if own := getattr(error.__cause__, "own", ""):  # of a `dprec.components.CodeError`
             typer.echo(own, err=True)
-        for note in getattr(error, "__notes__", ()):
-            typer.echo(f"{program}: {note}", err=True)
+        _echo_notes(error, program)
         code, line = _of_ours(error)
     except typer.Exit as error:
         code = error.exit_code
@@ -243,7 +242,8 @@ def exit_code(command: Callable[[], object], program: str = "dprec") -> int:
     except ClickException as error:
         code, line = error.exit_code, " ".join(error.format_message().split())
     except MemoryError as error:
-        code, line = _FAILED, f"not enough memory: {error}"
+        _echo_notes(error, program)
+        code, line = _FAILED, out_of_memory(error)
     except OSError as error:
         code, line = _of_system(error)
     # Typer turns an interrupt from the keyboard into the result of the command.
@@ -277,6 +277,10 @@ def interrupts_explained() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as interrupt:
-        for note in getattr(interrupt, "__notes__", ()):
-            typer.echo(f"dprec: {note}", err=True)
+        _echo_notes(interrupt, "dprec")
         raise
+
+
+def _echo_notes(error: BaseException, program: str) -> None:
+    for note in getattr(error, "__notes__", ()):
+        typer.echo(f"{program}: {note}", err=True)

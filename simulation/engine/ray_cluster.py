@@ -1,8 +1,8 @@
-"""Flower on Ray: the connection to a cluster, and the memory that a run needs.
+"""Flower on Ray: the connection to a cluster.
 
 Ray by itself would also join any cluster that it finds on this machine, whose owner may not expect it.
 The same bits need the same sources, libraries and files on every node, so a node that differs is named before
-anything is computed. The memory of a run is estimated before it starts.
+anything is computed.
 """
 
 import hashlib
@@ -25,9 +25,8 @@ from threadpoolctl import threadpool_info
 
 import dprec
 from clients.places import place_of
-from dprec.errors import InputError, RunError, one_line, shown
+from dprec.errors import LESS_MEMORY, InputError, RunError, one_line, shown
 from dprec.start import PACKAGES
-from simulation.configuration.models import SimulationOptions
 from simulation.engine.grids import START_SECONDS
 from simulation.engine.head_watch import head_watched, own_node_watched
 
@@ -119,6 +118,18 @@ def working_nodes() -> dict[str, str]:
         for node in nodes
         if node["Alive"] and node["Resources"].get("CPU", 0) >= 1
     }
+
+
+def why_lost(error: Exception) -> str:
+    """Return in one line why Ray has lost workers, and what helps if memory was short.
+
+    Of a process that the system has ended for lack of memory, Ray knows only that it is gone.
+    """
+    import ray
+
+    short = isinstance(error, ray.exceptions.OutOfMemoryError)
+    why = "memory was short;" if short else f"{one_line(error).rstrip('.')}; if memory was short,"
+    return f"{why} what helps is {LESS_MEMORY}"
 
 
 def _sources(home: Path) -> str:
@@ -294,75 +305,3 @@ def _check_address(address: str) -> None:
             reason = one_line(error)
     if reason:
         raise InputError(ADDRESS, f"{address} ({reason})", _ACCEPTED)
-
-
-# Rounded up from the measurements of `benchmarks/memory_model.py`, which checks them, for the largest moment
-# of a run: with the ratings loaded, the reports decoded and the completion at work.
-_PROCESS, _RAY, _WORKER = 275e6, 400e6, 250e6
-"""Bytes of this process before it loads anything, of Ray's own processes, and of each of its workers."""
-
-
-_NEEDS = {
-    "mf": (120, 7_000, 7_000),  # at its default rank, 20
-    "item-average": (40, 150, 250),
-    "federated-factorization": (65, 200, 100),
-    **dict.fromkeys(("popularity", "item-table", "ease", "ials"), (60, 500, 600)),
-}
-"""Bytes for each cell that the server sees as rated, each user and each item, by the completion's name."""
-
-_OTHER_NEEDS = (170, 2_700, 1_600)
-"""The same for completions that were not measured by themselves."""
-
-
-def needed_memory(
-    users: int,
-    items: int,
-    cells: int,
-    *,
-    completion: str,
-    simulation: SimulationOptions,
-    model_bytes: float = 0.0,
-) -> float:
-    """Return the most bytes that a run needs on this machine, all processes together.
-
-    ``model_bytes``: see `dprec.protocols.base.Protocol.model_bytes`.
-    """
-    of_cell, of_user, of_item = _NEEDS.get(completion, _OTHER_NEEDS)
-    fixed = _PROCESS
-    # The workers of a cluster may all be on other machines.
-    if simulation.backend == "ray" and cluster_address() is None:
-        fixed += _RAY + simulation.tasks * _WORKER
-    return fixed + model_bytes + of_cell * cells + of_user * users + of_item * items
-
-
-def check_memory(users: int, items: int, cells: int, **of_run: Any) -> None:
-    """Raise InputError, with what to lower, for a run that needs more memory than this machine has.
-
-    ``of_run``: as `needed_memory` takes it.
-    """
-    needed = needed_memory(users, items, cells, **of_run)
-    available = available_memory()
-    if available is not None and needed > available:
-        found = (
-            f"{users:,} users, {items:,} items and {cells:,} cells need about {needed / 1e9:.1f} GB, "
-            f"{available / 1e9:.1f} GB are available"
-        )
-        raise InputError("memory", found, "fewer users, ratings or simulation.workers, or a larger machine")
-
-
-def available_memory(system: Path = Path("/")) -> float | None:
-    """Return the bytes that this process and its children may still use; None if unknown."""
-    try:
-        lines = (system / "proc/meminfo").read_text().splitlines()
-        available = next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration, ValueError):
-        return None
-    group = system / "sys/fs/cgroup"
-    try:
-        limit = float((group / "memory.max").read_text())
-        used = float((group / "memory.current").read_text())
-        statistics = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-        # The cache of files counts as used, but gives way.
-        return min(available, limit - used + float(statistics.get("file", 0)))
-    except (OSError, ValueError):  # no group, or one without a limit
-        return available

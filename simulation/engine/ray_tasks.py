@@ -16,7 +16,7 @@ from flwr.server.superlink.fleet.vce.backend import Backend
 from clients.refusing import WithheldError
 from dprec.components import CodeError
 from dprec.errors import RunError, one_line
-from simulation.engine.ray_cluster import check_nodes, working_nodes
+from simulation.engine.ray_cluster import check_nodes, why_lost, working_nodes
 
 _ATTEMPTS = 3
 """How often a task is begun."""
@@ -65,7 +65,7 @@ class TaskBackend(Backend):
         except ray.exceptions.RayTaskError as error:
             raise RunError(one_line(error.cause or error)) from error
         except ray.exceptions.RayError as error:
-            raise RunError(f"{_ATTEMPTS} workers died over the same work: {one_line(error)}") from error
+            raise RunError(f"{_ATTEMPTS} workers died over the same work: {why_lost(error)}") from error
         finally:
             self._open.discard(answer)
         if isinstance(failure, WithheldError):

@@ -232,16 +232,16 @@ def _draw_predictions(ax: Axes, ratings: Floats, predictions: Floats, colour: st
 
 def group_by_rating(ratings: Floats, predictions: Floats) -> list[tuple[float, Floats]]:
     """Return every true rating, or middle of a tenth of the scale, and the quantiles of its predictions."""
-    levels, of_rating = np.unique(ratings, return_inverse=True)
+    levels = starts = np.unique(ratings)
     if levels.size > _MOST_GROUPS:
         edges = np.linspace(levels[0], levels[-1], 11)
-        of_rating = np.clip(np.searchsorted(edges, ratings, side="right") - 1, 0, 9)
-        levels = (edges[1:] + edges[:-1]) / 2
-    return [
-        (float(level), np.percentile(predictions[of_rating == place], PREDICTION_QUANTILES))
-        for place, level in enumerate(levels)
-        if (of_rating == place).any()
-    ]
+        starts, levels = edges[:-1], (edges[1:] + edges[:-1]) / 2
+    groups = []
+    for level, start, stop in zip(levels, starts, [*starts[1:], np.inf], strict=True):
+        of_level = predictions[(start <= ratings) & (ratings < stop)]
+        if of_level.size:
+            groups.append((float(level), np.percentile(of_level, PREDICTION_QUANTILES)))
+    return groups
 
 
 def _draw_periods(

@@ -8,9 +8,10 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dprec import formats
 from dprec.components import first_error
-from dprec.errors import InputError, RunError
+from dprec.errors import InputError, RunError, one_line
 
 if TYPE_CHECKING:
     import polars
@@ -31,16 +32,16 @@ UNFINISHED = ".dprec-"
 """Beginning of the names of files that are being written."""
 
 
-def write_atomically(path: Path, content: str | bytes | Iterable[str | bytes], *, mode: int = 0o644) -> None:
-    """Write a file so that a reader sees the old one or the new one, even after a crash.
+@contextmanager
+def written_atomically(path: Path, *, mode: int = 0o644) -> Iterator[BinaryIO]:
+    """Yield a file to write to; readers see the old one or the new one, even after a crash.
 
     ``mode``: permissions of the file.
     """
-    chunks = [content] if isinstance(content, str | bytes) else content
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{UNFINISHED}{path.name}-")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.writelines(chunk.encode() if isinstance(chunk, str) else chunk for chunk in chunks)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, mode)
@@ -48,6 +49,13 @@ def write_atomically(path: Path, content: str | bytes | Iterable[str | bytes], *
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def write_atomically(path: Path, content: str | bytes | Iterable[str | bytes], *, mode: int = 0o644) -> None:
+    """Write a file as `written_atomically` has it."""
+    chunks = [content] if isinstance(content, str | bytes) else content
+    with written_atomically(path, mode=mode) as file:
+        file.writelines(chunk.encode() if isinstance(chunk, str) else chunk for chunk in chunks)
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
@@ -205,6 +213,9 @@ def table_in(directory: Path, name: str) -> Path:
 
 _ROWS_AT_ONCE = 1 << 16
 
+_ROWS_OF_A_GROUP = 1 << 20
+"""Of Parquet, which are in memory together."""
+
 
 def write_table(path: Path, columns: Table) -> None:
     """Write a table; numbers that are not finite become empty cells.
@@ -213,18 +224,37 @@ def write_table(path: Path, columns: Table) -> None:
     compressed, and says nothing of when it was.
     """
     rows = len(next(iter(columns.values())))
+
+    def part_of(start: int, count: int) -> "polars.DataFrame":
+        return frame_of({name: each[start : start + count] for name, each in columns.items()})
+
     if path.suffix == _PARQUET:
-        write_atomically(path, parquet_of(frame_of(whole(columns))))
+        with written_atomically(path) as file:
+            _write_groups(file, rows, part_of)
         return
     # The digits of predictions are random: level 6 takes three times as long, for a third less.
     compression = "gzip" if path.suffix == ".gz" else "uncompressed"
-    parts = csv_parts(
-        rows,
-        lambda start, count: frame_of({name: each[start : start + count] for name, each in columns.items()}),
-        compression=compression,
-        compression_level=1,
-    )
-    write_atomically(path, parts)
+    write_atomically(path, csv_parts(rows, part_of, compression=compression, compression_level=1))
+
+
+PartOf = Callable[[int, int], "polars.DataFrame"]
+"""Returns rows as a frame, given the first and how many."""
+
+
+def _write_groups(file: BinaryIO, rows: int, part_of: PartOf) -> None:
+    """Write so many rows as Parquet, a group at a time; raises OSError."""
+    import polars
+    from polars.io.plugins import register_io_source
+
+    def parts(*_pushed_down: object) -> "Iterator[polars.DataFrame]":
+        for start in range(0, rows, _ROWS_OF_A_GROUP):
+            yield part_of(start, _ROWS_OF_A_GROUP)
+
+    lazy = register_io_source(parts, schema=part_of(0, 1).schema)
+    try:
+        lazy.sink_parquet(file, compression="zstd", row_group_size=_ROWS_OF_A_GROUP)
+    except polars.exceptions.PolarsError as error:  # the system's own are among them
+        raise OSError(errno.EIO, one_line(error)) from error
 
 
 def frame_of(columns: Columns) -> "polars.DataFrame":
@@ -234,12 +264,10 @@ def frame_of(columns: Columns) -> "polars.DataFrame":
     return polars.DataFrame({name: finite(column) for name, column in columns.items()}, nan_to_null=True)
 
 
-def csv_parts(
-    rows: int, part_of: "Callable[[int, int], polars.DataFrame]", *, header: bool = True, **written: Any
-) -> Iterator[bytes]:
+def csv_parts(rows: int, part_of: PartOf, *, header: bool = True, **written: Any) -> Iterator[bytes]:
     """Yield so many rows as CSV, part by part, so that never all of them are text.
 
-    ``part_of``: returns rows as a frame, given the first and how many. ``written``: how, as polars takes it.
+    ``written``: how, as polars takes it.
     """
     for start in range(0, max(rows, 1), _ROWS_AT_ONCE):
         content = io.BytesIO()
@@ -330,4 +358,5 @@ def read_columns(
     for name, dtype in types.items():
         if issubclass(dtype, np.integer) and frame[name].null_count():
             raise InputError(f"{path}: {name}", "an empty cell", accepted)
-    return {name: frame[name].to_numpy().astype(dtype) for name, dtype in types.items()}
+    # One after the other, so that never all of them are in memory twice.
+    return {name: frame.drop_in_place(name).to_numpy().astype(dtype) for name, dtype in types.items()}

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from dprec.errors import InputError, RunError, SettingError, accepted_by, listed, within
+from dprec.components import CodeError
+from dprec.errors import LESS_MEMORY, InputError, RunError, SettingError, accepted_by, listed, within
 
 
 def test_errors_are_one_line() -> None:
@@ -74,3 +75,8 @@ def test_limits_are_said_with_what_they_are(kind: Any, value: object, words: str
 )
 def test_the_nearest_name_is_offered(given: object, line: str) -> None:
     assert listed(["kind", "symbols"], given) == line
+
+
+def test_a_device_for_which_memory_is_short_says_what_helps() -> None:
+    error = MemoryError("Unable to allocate 9 GiB")
+    assert CodeError.of(error).line.startswith(f"not enough memory ({error}): what helps is {LESS_MEMORY}")

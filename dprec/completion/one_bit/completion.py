@@ -145,8 +145,8 @@ def _last_or_new(
 _LARGEST = 1e9
 """Largest entry, and largest noise of the link: keeps the solver from overflowing."""
 
-_DENSE_CELLS = 20_000_000
-"""Most cells of a matrix whose entries are bounded: several dense copies of it are held."""
+_DENSE_CELLS, _BYTES_OF_A_CELL = 20_000_000, 80.0
+"""Most cells of a matrix whose entries are bounded, and bytes of each, in several dense copies."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,6 +253,10 @@ class OneBit(Completion):
                 f"True, with {shape[0]} users x {shape[1]} items",
                 f"false, or at most {_DENSE_CELLS} cells",
             )
+
+    def model_bytes(self, users: int, items: int) -> float:
+        """Return what the dense matrix takes, where there is one."""
+        return _BYTES_OF_A_CELL * users * items if self.bounded else 0.0
 
     def check_scale(self, scale: RatingScale) -> None:
         """Refuse ratings that are not +1 and -1."""

@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 from dprec.completion import (
+    Completion,
+    ItemAverage,
+    MatrixFactorization,
+    NuclearNorm,
     Observations,
+    OneBit,
     Profiles,
     SgdMatrixFactorization,
     StepOptions,
@@ -16,6 +21,7 @@ from dprec.completion import (
     step_item_factors,
 )
 from dprec.completion.gradient_descent import PlainFactors, initial_factors, visits
+from dprec.completion.matrix_factorization import Side
 from dprec.randomness import generator
 from tests import make
 
@@ -175,3 +181,32 @@ def test_rarely_rated_items_step_as_far_as_the_others_and_unrated_ones_rest() ->
     moved = factors - stepped
     np.testing.assert_allclose(moved[share > 0], 0.5)
     assert moved[3].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("rank", "users", "taken"), [(5, 3_000, 16 * 100), (20, 3_000, 16 * 100), (5, 600, 300)]
+)
+def test_the_announced_memory_is_that_of_both_sides_and_of_what_is_taken_from_one_to_the_other(
+    rank: int, users: int, taken: int
+) -> None:
+    items = 100
+    sides = [Side.at_zero(entities, rank, 1.0, sharing=1) for entities in (users, items)]
+    sizes = sum(side.means.nbytes + side.covariances.nbytes for side in sides)
+    moments = sides[1].all_moments(np.float64).nbytes // items
+    assert MatrixFactorization(rank=rank).model_bytes(users, items) == sizes + moments * taken
+
+
+@pytest.mark.parametrize(
+    ("completion", "bytes_of_a_cell"),
+    [
+        (OneBit(bounded=True), 80),
+        (OneBit(), 0),
+        (NuclearNorm(center="none"), 16),
+        (NuclearNorm(), 0),
+        (ItemAverage(), 0),
+    ],
+)
+def test_dense_matrices_are_announced_where_there_are_any(
+    completion: Completion, bytes_of_a_cell: int
+) -> None:
+    assert completion.model_bytes(300, 20) == bytes_of_a_cell * 6_000

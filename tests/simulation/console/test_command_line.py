@@ -15,7 +15,7 @@ import yaml
 import simulation
 from dprec import __version__
 from dprec.components import kind_of
-from dprec.errors import RunError
+from dprec.errors import LESS_MEMORY, RunError
 from dprec.mechanisms import MECHANISMS
 from dprec.protocols.registry import PROTOCOLS
 from simulation.configuration.strict_yaml import presets
@@ -133,6 +133,19 @@ def test_what_is_refused_is_one_line(
     assert not list(tmp_path.rglob("summary.json"))
 
 
+def test_a_run_for_which_memory_is_short_says_how_to_go_on(
+    dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def short(*_: object, **__: object) -> None:
+        raise MemoryError("Unable to allocate 9 GiB")
+
+    monkeypatch.setattr(sys.modules["simulation.execution"], "run_in", short)
+    finished = dprec("run", config, "-o", tmp_path / "run", "--no-page")
+    again = f"dprec: nothing is finished; --resume -o {tmp_path / 'run'} begins again\n"
+    line = f"dprec: not enough memory (Unable to allocate 9 GiB): what helps is {LESS_MEMORY}\n"
+    assert (finished.code, finished.err) == (1, again + line)
+
+
 def test_a_resumed_run_that_has_not_begun_says_so(
     dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +168,11 @@ def test_a_resumed_run_that_has_not_begun_says_so(
     ("error", "code", "words"),
     [
         (KeyboardInterrupt(), 130, "interrupted"),
-        (MemoryError("Unable to allocate 89 GiB"), 1, "89 GiB"),
+        (
+            MemoryError("Unable to allocate 89 GiB"),
+            1,
+            "(Unable to allocate 89 GiB): what helps is",
+        ),
         (OSError(28, "No space left on device"), 1, "No space left on device"),
         (OSError(36, "File name too long", "a" * 5000), 2, f"{'a' * 80}...: a name that is too long"),
         (PermissionError(13, "Permission denied", "/x"), 2, "/x: Permission denied; accepted: a "),

@@ -111,9 +111,9 @@ def test_the_noise_of_all_is_drawn_as_one_whatever_node_hosts_whom(
 ) -> None:
     monkeypatch.setattr("dprec.sums.secure.noise_rows", refused)
     found = []
-    for hosted, bits in ((1, 1 << 29), (7, 1 << 29), ("all", 1 << 29), ("all", 1 << 12)):
+    for hosted, held in ((1, 1 << 26), (7, 1 << 26), ("all", 1 << 26), ("all", 1 << 9)):
         # As much as a few reports have, so that a node adds up some users at a time.
-        monkeypatch.setattr("clients.iterative._BITS_AT_ONCE", bits)
+        monkeypatch.setattr("clients.iterative.REPORTS_AT_ONCE", held)
         simulated = {**ON_THIS_MACHINE, "users_per_node": hosted}
         values = {**configured(kind, SECURELY), "simulation": simulated}
         found.append(simulation.run(values, page=False))

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 import ray
-from ray.exceptions import RayTaskError, WorkerCrashedError
+from ray.exceptions import OutOfMemoryError, RayTaskError, WorkerCrashedError
 
 from clients.refusing import WithheldError
 from dprec.components import CodeError
-from dprec.errors import RunError
+from dprec.errors import LESS_MEMORY, RunError
 from simulation.engine import ray_tasks
+from simulation.engine.ray_cluster import why_lost
 from simulation.engine.ray_tasks import TaskBackend
 
 Answer = Callable[[], Any]
@@ -69,8 +70,15 @@ def test_work_that_ends_one_worker_after_the_other_fails(
 ) -> None:
     backend = backend_of(None)
     monkeypatch.setattr(ray, "get", lambda reference: dies())
-    with pytest.raises(RunError, match=r"^3 workers died over the same work: The worker died"):
+    why = r"^3 workers died over the same work: The worker died .*; if memory was short, what helps is fewer "
+    with pytest.raises(RunError, match=why):
         ask(backend)
+
+
+def test_what_ray_says_of_memory_is_told_in_a_few_words() -> None:
+    assert why_lost(OutOfMemoryError("Memory on the node was 21 GB / 23 GB.\n" * 9)) == (
+        f"memory was short; what helps is {LESS_MEMORY}"
+    )
 
 
 def test_a_task_that_cannot_even_begin_says_why(

@@ -5,8 +5,9 @@ import errno
 import gzip
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
@@ -85,12 +86,15 @@ def test_a_large_table_is_parquet_and_comes_back_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "MOST_ROWS_OF_CSV", 3)
+    monkeypatch.setattr(files, "_ROWS_OF_A_GROUP", 3)
     assert (table_name("t.csv.gz", 3), table_name("t.csv.gz", 4)) == ("t.csv.gz", "t.parquet")
     assert table_in(tmp_path, "t.csv.gz") == tmp_path / "t.csv.gz"
     texts = LookedUp(COLUMNS["user"][:2], np.array([1, 0, 0, 1], dtype=np.uint8))
     write_table(tmp_path / "t.parquet", {**COLUMNS, "text": texts})
     path = table_in(tmp_path, "t.csv.gz")
     assert path == tmp_path / "t.parquet"
+    write_table(tmp_path / "again.parquet", {**COLUMNS, "text": texts})
+    assert (tmp_path / "again.parquet").read_bytes() == path.read_bytes()
     read = read_columns(path, {**TYPES, "text": np.str_}, "a table")
     assert read["user"].tolist() == COLUMNS["user"].tolist()
     assert read["text"].tolist() == ['c"d', "a,b", "a,b", 'c"d']
@@ -150,6 +154,19 @@ def test_what_is_no_such_table_is_named(tmp_path: Path, name: str, content: byte
         read_columns(tmp_path / name, {"count": np.int64, "loss": np.float64}, "a table")
     assert caught.value.where.removesuffix(": count") == str(tmp_path / name)
     assert len(str(caught.value)) < len(str(tmp_path)) + 200
+
+
+def test_a_large_table_for_which_a_disk_is_too_full_is_an_error_of_the_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def full(path: Path) -> Iterator[BinaryIO]:
+        with open("/dev/full", "wb") as file:
+            yield file
+
+    monkeypatch.setattr(files, "written_atomically", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        write_table(tmp_path / "t.parquet", {"number": np.random.default_rng(1).random(500_000)})
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,184 @@
+"""The memory that a run needs, said before it begins, and what this process may use."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from dprec.errors import LESS_MEMORY, InputError
+from dprec.protocols.base import Protocol, Public
+from simulation.configuration.models import SimulationOptions
+from simulation.engine.ray_cluster import cluster_address
+
+_PROCESS, _WITH_PAGE = 240e6, 325e6
+"""Bytes of this process before it loads anything, and once it draws a page, which it does last."""
+
+_RAY, _WORKER = 400e6, 250e6
+"""Bytes of Ray's own processes, and of each of its workers."""
+
+_REPORTS_HELD = 4.0
+"""How often a node has the reports that it adds up: as they are made, joined, chosen, and read."""
+
+
+class _Needs(NamedTuple):
+    """Bytes at the largest moment of a run, beside what processes need for themselves.
+
+    Measured by `benchmarks/memory_model.py`; what has a size of its own is in `Protocol.model_bytes`.
+    """
+
+    once: float
+    of_cell: float
+    """For each cell that the server sees as rated."""
+    of_user: float
+
+
+_AVERAGES = "item-average", "user-average", "own-average", "global-mean"
+_SUMS_AND_LISTS = (
+    *("popularity", "popularity-by-content", "random-list", "item-table", "ease", "ials", "tastes-by-item"),
+    *("private-als", "private-item-effects", "item-biases-and-embeddings"),
+    *("federated-factorization", "federated-model"),
+)
+_NEEDS = {
+    **dict.fromkeys(_AVERAGES, _Needs(5e6, 12, 150)),
+    **dict.fromkeys(_SUMS_AND_LISTS, _Needs(15e6, 0, 1_050)),
+    "alter-ego-knn": _Needs(10e6, 0, 5_300),
+    "calibrated": _Needs(20e6, 27, 1_200),
+    "item-biases": _Needs(65e6, 30, 1_200),
+    "mf": _Needs(10e6, 60, 0),
+    "mog-mf": _Needs(5e6, 72, 1_050),
+    "nuclear-norm": _Needs(36e6, 18, 0),
+    "private-implicit-als": _Needs(170e6, 0, 1_050),
+    "sgd-mf": _Needs(5e6, 62, 0),
+}
+"""By what is learned; see `dprec.protocols.base.Facts`."""
+
+_OTHER_NEEDS = _Needs(20e6, 70, 1_200)
+"""For what was not measured, such as classes of users' own."""
+
+
+def needed_memory(
+    protocol: Protocol,
+    size: tuple[int, int, int],
+    simulation: SimulationOptions,
+    public: Public | None = None,
+) -> float:
+    """Return the most bytes that a run needs on this machine, all processes together.
+
+    Parameters
+    ----------
+    size : tuple of int
+        Users, items and ratings.
+    simulation : SimulationOptions
+        With its backend chosen.
+    public : Public, optional
+        Of the train ratings; without it, models and reports that do not follow from the size count as empty.
+    """
+    needs = _NEEDS.get(protocol.facts.learns, _OTHER_NEEDS)
+    needed = needs.once + needs.of_cell * protocol.seen_cells(*size) + needs.of_user * size[0]
+    if public is not None:
+        needed += protocol.model_bytes(public) + _reports_bytes(protocol, public, size, simulation)
+    fixed = _PROCESS
+    # The workers of a cluster may all be on other machines.
+    if simulation.backend == "ray" and cluster_address() is None:
+        fixed += _RAY + simulation.tasks * _WORKER
+    return max(fixed + needed, fixed - _PROCESS + _WITH_PAGE)
+
+
+def _reports_bytes(
+    protocol: Protocol, public: Public, size: tuple[int, int, int], simulation: SimulationOptions
+) -> float:
+    """Return the bytes of the reports that nodes hold at a time where they add them up."""
+    users, _, ratings = size
+    if (sent := protocol.sent(public, max(1, ratings // users))) is None:
+        return 0.0
+    nodes = simulation.tasks if simulation.backend == "ray" else 1
+    asked = protocol.asked_at_once(users) * simulation.partition_size(users) / users
+    return _REPORTS_HELD * nodes * protocol.held_at_once(asked * sent.bits / 8)
+
+
+def check_memory(
+    protocol: Protocol,
+    size: tuple[int, int, int],
+    simulation: SimulationOptions,
+    public: Public | None = None,
+) -> None:
+    """Raise InputError, with what to lower, for a run that needs more memory than there is.
+
+    The parameters are those of `needed_memory`.
+    """
+    needed, available = needed_memory(protocol, size, simulation, public), available_memory()
+    if available is not None and needed > available:
+        found = (
+            "{:,} users, {:,} items and {:,} ratings need about ".format(*size)
+            + f"{needed / 1e9:.1f} GB, {available / 1e9:.1f} GB are available"
+        )
+        raise InputError("memory", found, LESS_MEMORY)
+
+
+def available_memory(system: Path = Path("/")) -> float | None:
+    """Return the most bytes that this process and its children may hold; None if unknown.
+
+    That is what this process holds, and the least of what is left: on the machine, in the control groups that
+    it is in, and of the addresses that it may use.
+    """
+    left = [*_left_on_machine(system), *_left_in_groups(system), *_left_of_addresses(system)]
+    return _of_process(system, "VmRSS:") + min(left) if left else None
+
+
+def _left_on_machine(system: Path) -> Iterator[float]:
+    with suppress(OSError, StopIteration):
+        yield 1024 * _number(system / "proc/meminfo", "MemAvailable:")
+
+
+def _left_of_addresses(system: Path) -> Iterator[float]:
+    with suppress(OSError, StopIteration, ValueError):  # or "unlimited"
+        lines = (system / "proc/self/limits").read_text().splitlines()
+        limit = next(line for line in lines if line.startswith("Max address space")).split()[3]
+        yield float(limit) - _of_process(system, "VmSize:")
+
+
+class _Files(NamedTuple):
+    """Where a version of control groups says what a group may use, what it uses, and of which kinds."""
+
+    root: str
+    most: str
+    used: str
+    cached: str
+    shared: str
+
+
+_FIRST = _Files("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache", "total_shmem")
+_SECOND = _Files("", "memory.max", "memory.current", "file", "shmem")
+
+
+def _left_in_groups(system: Path) -> Iterator[float]:
+    """Yield what is left in each group that this process is in, or that such a group is in."""
+    lines: list[str] = []
+    with suppress(OSError):
+        lines = (system / "proc/self/cgroup").read_text().splitlines()
+    for _, controllers, path in (line.split(":", 2) for line in lines):
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        files = _FIRST if controllers else _SECOND
+        # In a container, the groups around it cannot be seen, though the path may name them.
+        root = system / "sys/fs/cgroup" / files.root
+        for group in (root / path.strip("/"), *(root / path.strip("/")).parents):
+            with suppress(OSError, StopIteration, ValueError):  # no such group, or one without a limit
+                most, used = (float((group / name).read_text()) for name in (files.most, files.used))
+                cached, shared = (
+                    _number(group / "memory.stat", name) for name in (files.cached, files.shared)
+                )
+                # The cache of files counts as used, but gives way.
+                yield most - used + cached - shared
+            if group == root:
+                break
+
+
+def _of_process(system: Path, name: str) -> float:
+    return 1024 * _number(system / "proc/self/status", name)
+
+
+def _number(path: Path, name: str) -> float:
+    """Return the number that follows a name at the beginning of a line; raises StopIteration if none does."""
+    lines = map(str.split, path.read_text().splitlines())
+    return float(next(words[1] for words in lines if words[:1] == [name]))
