@@ -1,7 +1,9 @@
 """Which Ray a run uses, what its nodes compute with, and that one that does not work ends the run."""
 
+import io
 import os
 import socket
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import dprec
 from dprec.errors import InputError, RunError
 from simulation.engine import ray_cluster
 from simulation.engine.ray_cluster import ADDRESS, _sources, check_same, connected_to_ray, installation
+from tests.waiting import wait_until
 
 Starts = list[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -78,23 +81,22 @@ def test_a_folder_too_deep_for_rays_sockets_is_named(
 
 
 def test_a_ray_that_does_not_start_says_how_to_do_without_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    said = ""
+    said = io.StringIO()
 
     def hangs(*_: object, **__: object) -> None:
-        nonlocal said
-        while not said:
-            said += capsys.readouterr().err
+        wait_until(said.getvalue)
         raise RuntimeError("timed\nout")
 
     monkeypatch.delenv(ADDRESS, raising=False)
     monkeypatch.setattr(ray, "init", hangs)
+    monkeypatch.setattr(sys, "stderr", said)
     monkeypatch.setattr(ray_cluster, "_SLOW_SECONDS", 0.05)
     without = "--set simulation.backend=local does without it"
     with pytest.raises(RunError, match=f"^Ray did not start: timed out; {without}$"), connected_to_ray(1):
         pass
-    assert said == f"dprec: Ray has not started within 0.05 s; {without}\n"
+    assert said.getvalue() == f"dprec: Ray has not started within 0.05 s; {without}\n"
 
 
 def test_what_differs_is_named_with_both_versions() -> None:
