@@ -92,17 +92,13 @@ def rounds(form: str) -> Figures:
     protocol = FederatedProtocol(model=FORMS[form](), rounds=ROUNDS).suited(Public.of(train))
     options, keys = SimulationOptions(backend="local"), RunKeys.derive(1)
     with open_session(options, -(-train.n_users // USERS_PER_NODE)) as session:
-        shared: dict[str, Any] = {
-            "keys": keys.installed,
-            "faults": options.faults,
-            "protocol": protocol.installed,
-        }
+        given: Any = {"keys": keys.installed, "faults": options.faults, "protocol": protocol.installed}
         strategy = BroadcastRounds(
             protocol=protocol,
             public=Public.of(train),
             seed=1,
             public_seed=keys.installed.public_seed,
-            group=session.install(train, users_per_node=USERS_PER_NODE, **shared),
+            group=session.install(train, users_per_node=USERS_PER_NODE, **given),
             roster=session.roster(train.n_users, USERS_PER_NODE),
             rated=train.counts > 0,
         )

@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
@@ -28,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from process_memory import Peak, processes_below, processor_seconds
+from process_memory import memory, processes_below, processor_seconds
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results" / "benchmarks"
@@ -122,11 +121,8 @@ def dprec_run(preset: str, *settings: str) -> tuple[str, ...]:
 
 def alternated(sides: Mapping[str, Callable[[], Cost]], times: int) -> dict[str, list[Cost]]:
     """Return the costs of each side, which are measured in turn and so often."""
-    found = defaultdict(list)
-    for _ in range(times):
-        for name, measured in sides.items():
-            found[name].append(measured())
-    return dict(found)
+    turns = [{name: measured() for name, measured in sides.items()} for _ in range(times)]
+    return {name: [turn[name] for turn in turns] for name in sides}
 
 
 def best(costs: Sequence[Cost]) -> Cost:
@@ -140,18 +136,11 @@ def rows_of(line: Line, found: Mapping[str, Cost], peer: str, made: str) -> list
     """Return a row for each unit of a line, given the best cost of each side."""
     before, after = (found.get(side, Cost()).bits for side in ("before", "after"))
     bits = ("same" if before == after else "other") if before and after else ""
-    return [
-        Row(
-            line.what,
-            unit,
-            **{side: round(cost.figures[unit], 6) for side, cost in found.items() if unit in cost.figures},
-            beside=peer,
-            bits=bits,
-            settings=line.settings,
-            made=made,
-        )
-        for unit in line.units
-    ]
+    rows = []
+    for unit in line.units:
+        sides = {side: round(cost.figures[unit], 6) for side, cost in found.items() if unit in cost.figures}
+        rows.append(Row(line.what, unit, **sides, beside=peer, bits=bits, settings=line.settings, made=made))
+    return rows
 
 
 def cost_of(python: str, command: Sequence[str], tree: Path) -> Cost:
@@ -189,8 +178,8 @@ def _watched(begin: Callable[[], subprocess.Popen[str]]) -> tuple[Figures, int]:
     that a parent ignored are counted as they were last seen. Memory is sampled; see `process_memory`.
     """
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
-    began, first, peak = time.perf_counter(), begin(), Peak()
-    reaped, seen, largest, ended = 0.0, 0.0, 0.0, float("inf")
+    began, first = time.perf_counter(), begin()
+    reaped, seen, peak, ended = 0.0, 0.0, 0.0, float("inf")
     while True:
         try:
             process, status, usage = os.wait4(-1, os.WNOHANG)
@@ -198,19 +187,18 @@ def _watched(begin: Callable[[], subprocess.Popen[str]]) -> tuple[Figures, int]:
             break
         if process:
             reaped += usage.ru_utime + usage.ru_stime
-            largest = max(largest, 1024.0 * usage.ru_maxrss)
+            peak = max(peak, 1024.0 * usage.ru_maxrss)
             if process == first.pid:
                 first.returncode, ended = os.waitstatus_to_exitcode(status), time.perf_counter()
             continue
         looked = time.process_time()
-        seen, peak = max(seen, processor_seconds(first.pid)), peak.with_sample(first.pid)
+        seen, peak = max(seen, processor_seconds(first.pid)), max(peak, memory(first.pid))
         if time.perf_counter() > ended + _GRACE_SECONDS:
             for each in processes_below(os.getpid()):
                 with suppress(ProcessLookupError):
                     os.kill(each, signal.SIGKILL)
         time.sleep(max(_SAMPLE_SECONDS, (time.process_time() - looked) / _SAMPLING_SHARE))
-    most = max(largest, peak.everything) / 1e6
-    return {CPU: max(reaped, seen), MEMORY: most, ELAPSED: ended - began}, first.returncode
+    return {CPU: max(reaped, seen), MEMORY: peak / 1e6, ELAPSED: ended - began}, first.returncode
 
 
 def _printed(*command: str) -> str:

@@ -1,27 +1,24 @@
 """What the check before a run announces of its memory, and what the run takes at most.
 
-    python benchmarks/memory_model.py [PRESET ...] [--sizes small medium large] [--seconds 60]
-
 Each preset runs in a process of its own on generated ratings, a few rounds or sweeps, with its page. What is
 measured is the most that the process has held in memory. A run that has used its processor seconds is
 stopped, and has held what is shown at least. The exit code is 1 if a figure that was announced is beyond 30 %
 of what was measured.
 """
 
-from __future__ import annotations
-
 import argparse
+import multiprocessing
 import resource
 import signal
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from process_memory import measured, peak_resident
+from process_memory import peak_resident
 
 from dprec.errors import InputError
 from dprec.start import return_memory
@@ -45,9 +42,7 @@ SHORTER = (
 )
 """What makes runs shorter and none smaller, where it is accepted."""
 
-FOLDERS = "published", "ours", "baselines"
-
-WITHIN = 0.3
+FOLDERS, WITHIN = ("published", "ours", "baselines"), 0.3
 
 
 class Stopped(BaseException):
@@ -59,8 +54,8 @@ def stop(_number: int, _frame: FrameType | None) -> NoReturn:
     raise Stopped
 
 
-def run_preset(result: Connection, preset: str, settings: list[str], seconds: int) -> None:
-    """Send what is announced and measured, in bytes, and whether the run has ended; or why it is refused."""
+def run_preset(preset: str, settings: list[str], seconds: int) -> tuple[float, float, bool] | str:
+    """Return what is announced and measured, in bytes, and if the run has ended; or why it is refused."""
     announced: list[float] = []
     vars(execution)["check_memory"] = lambda *size: announced.append(needed_memory(*size))
     return_memory()
@@ -71,10 +66,9 @@ def run_preset(result: Connection, preset: str, settings: list[str], seconds: in
         try:
             run(preset, Path(folder) / "run", overrides=settings)
         except InputError as error:
-            result.send(str(error))
-            return
+            return str(error)
         ended = True
-    result.send((announced[-1], peak_resident(), ended))
+    return announced[-1], peak_resident(), ended
 
 
 def settings_of(preset: str, size: tuple[int, int, int]) -> list[str]:
@@ -99,11 +93,12 @@ def main() -> int:
     of_runs = [name for name, path in presets().items() if path.parent.name in FOLDERS]
     for preset in chosen.presets or of_runs:
         for size in map(SIZES.__getitem__, chosen.sizes):
-            [(sent, _)] = measured(run_preset, preset, settings_of(preset, size), chosen.seconds)
-            if isinstance(sent, str):
-                print(f"{preset:24}{size[0]:>9,}{size[1]:>7,}  {sent}", flush=True)
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as anew:
+                told = anew.submit(run_preset, preset, settings_of(preset, size), chosen.seconds).result()
+            if isinstance(told, str):
+                print(f"{preset:24}{size[0]:>9,}{size[1]:>7,}  {told}", flush=True)
                 continue
-            announced, peak, ended = sent
+            announced, peak, ended = told
             ratio, least = announced / peak, "" if ended else " of what it took at least"
             figures = f"{announced / 1e6:>14,.0f}{peak / 1e6:>13,.0f}{ratio:>7.2f}"
             print(f"{preset:24}{size[0]:>9,}{size[1]:>7,}{figures}{least}", flush=True)

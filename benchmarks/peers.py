@@ -92,10 +92,8 @@ def lenskit_als(name: str, rank: int) -> Figures:
         rows = np.flatnonzero(users == user)
         predictions[rows] = scorer(query=int(user), items=ItemList(item_ids=items[rows])).scores()
     # LensKit predicts nothing for an item that nobody rated.
-    return {
-        CPU: seconds,
-        "RMSE": error_of(np.where(np.isnan(predictions), learned[2].mean(), predictions), values),
-    }
+    predictions[np.isnan(predictions)] = learned[2].mean()
+    return {CPU: seconds, "RMSE": error_of(predictions, values)}
 
 
 def pfl_federated(rank: int, rounds: int) -> Figures:
@@ -145,7 +143,6 @@ def pfl_federated(rank: int, rounds: int) -> Figures:
     noise = CentrallyAppliedPrivacyMechanism(GaussianMechanism(clipping_bound=1.0, relative_noise_stddev=1.0))
     backend = SimulatedBackend(training_data=data, val_data=data, postprocessors=[noise])
     training = NNTrainHyperParams(local_num_epochs=2, local_learning_rate=0.1, local_batch_size=None)
-
     evaluating = NNEvalHyperParams(local_batch_size=None)
 
     def seconds(rounds: int) -> float:
@@ -199,9 +196,7 @@ def pure_ldp_stars(epsilon: float) -> Figures:
     return {"µs a rating": 1e6 * (time.process_time() - started) / len(stars)}
 
 
-JOBS = {
-    each.__name__: each for each in (implicit_als, lenskit_als, pfl_federated, pfl_laplace, pure_ldp_stars)
-}
+JOBS = implicit_als, lenskit_als, pfl_federated, pfl_laplace, pure_ldp_stars
 
 if __name__ == "__main__":
-    main(__file__, __doc__, (), JOBS)
+    main(__file__, __doc__, (), {each.__name__: each for each in JOBS})

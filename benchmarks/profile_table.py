@@ -19,13 +19,14 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self, TypeVar
+from itertools import pairwise
+from typing import Any, Self
 
 import numpy as np
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.common.serde import message_from_proto, message_to_proto
 from measuring import DATA, Figures, Line, Peer, beside, job, main
-from scale import EACH, EPSILON, ITEMS, RATINGS_PER_USER, population
+from scale import EACH, EPSILON, RATINGS_PER_USER, population
 from threadpoolctl import threadpool_limits
 
 from dprec.accounting import PrivacyBudget
@@ -47,17 +48,16 @@ PARTS = "draw", "encode", "move", "decode", "account", "arrange", "sweep"
 USERS, PARTITION, RANK, SWEEPS = 1_000_000, 20_000, 5, 3
 BYTES = 2.13
 """Of a rating in a report of bounded Laplace."""
-ResultT = TypeVar("ResultT")
 
 
-def least(work: Callable[[], ResultT], times: int = 2) -> tuple[float, ResultT]:
+def least(work: Callable[[], Any], times: int = 2) -> tuple[float, Any]:
     """Return the least processor time of some work, and its result."""
-    best = float("inf")
+    seconds = []
     for _ in range(times):
         started = time.process_time()
         result = work()
-        best = min(best, time.process_time() - started)
-    return best, result
+        seconds.append(time.process_time() - started)
+    return min(seconds), result
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +76,11 @@ class Path:
     @cached_property
     def partitions(self) -> list[tuple[slice, slice, Ints]]:
         """Users and ratings of each partition, and where each user's begin."""
-        indptr, found = self.train.indptr, []
-        for start in range(0, self.train.n_users, PARTITION):
-            bounds = indptr[start : start + PARTITION + 1]
-            users = slice(start, start + bounds.size - 1)
-            found.append((users, slice(bounds[0], bounds[-1]), bounds - bounds[0]))
-        return found
+        indptr, starts = self.train.indptr, [*range(0, self.train.n_users, PARTITION), self.train.n_users]
+        return [
+            (slice(first, last), slice(indptr[first], indptr[last]), indptr[first : last + 1] - indptr[first])
+            for first, last in pairwise(starts)
+        ]
 
     def draw(self, users: slice, cells: slice, bounds: Ints) -> Uint16s:
         """Draw the symbols of a partition as devices do, from words that depend on their profiles."""
@@ -136,7 +135,7 @@ def each(seconds: dict[str, float], ratings: int) -> Figures:
 
 def parts(users: int) -> Figures:
     with threadpool_limits(limits=1):
-        path = Path.of(population(users, ITEMS), BoundedLaplace())
+        path = Path.of(population(users), BoundedLaplace())
         seconds, decoded = path.reported()
         seconds["arrange"], observations = least(lambda: path.arrange(decoded), 1)
 
@@ -186,7 +185,7 @@ def reported(train: Ratings, mechanism: Mechanism) -> Figures:
 
 
 def laplace(users: int) -> Figures:
-    return reported(population(users, ITEMS), BoundedLaplace())
+    return reported(population(users), BoundedLaplace())
 
 
 def stars() -> Figures:

@@ -16,6 +16,7 @@ import shutil
 import statistics
 import time
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,11 @@ from process_memory import processor_seconds
 
 from dprec.accounting import PrivacyBudget
 from dprec.completion import ItemAverage
+from dprec.datasets import Synthetic
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.protocols.one_shot import OneShotProtocol
-from dprec.randomness import RunKeys, generator
-from dprec.ratings import Ratings, RatingScale
+from dprec.randomness import RunKeys
+from dprec.ratings import Ratings
 from simulation.configuration.models import SimulationOptions
 from simulation.engine.session import open_session
 from strategies.report_collection import ReportCollection
@@ -37,35 +39,12 @@ RATINGS_PER_USER, EPSILON, ITEMS, WORKERS = 20, 1.0, 2_000, 2
 STOCK_FLOATS = 50
 PG_MF_ITEMS, PG_MF_ROUNDS = 100, 2
 EACH = "µs a rating"
-_USERS_AT_ONCE = 1 << 18
-_GENERATED, _TESTED_EVERY = 1_000_000, 2_000
+_GENERATED, _TESTED_EVERY = 100_000, 2_000
 _WAIT_SECONDS = 0.1
 
 
-def population(users: int, items: int, profile: int = RATINGS_PER_USER, shard: int = 0) -> Ratings:
-    """Generate some ratings of different items per user, with user and item biases."""
-    random, scale = generator(shard, "benchmark"), RatingScale.evenly(1, 5, 1)
-    rated = np.empty((users, profile), dtype=np.int32)
-    levels = np.empty(rated.shape, dtype=np.uint8)
-    item_biases = random.normal(0.0, 0.5, items).astype(np.float32)
-    for first in range(0, users, _USERS_AT_ONCE):
-        part = rated[first : first + _USERS_AT_ONCE]
-        # Ascending draws with repetition become ascending draws without it when the k-th is moved by k.
-        part[:] = random.integers(0, items - profile + 1, part.shape, dtype=np.int32)
-        part.sort(axis=1)
-        part += np.arange(profile, dtype=np.int32)
-        values = random.standard_normal(part.shape, dtype=np.float32)
-        values += random.normal(3.5, 0.4, (part.shape[0], 1)).astype(np.float32)
-        values += item_biases[part]
-        levels[first : first + _USERS_AT_ONCE] = np.clip(np.rint(values), scale.low, scale.high)
-    return Ratings(
-        indptr=np.arange(users + 1, dtype=np.int64) * profile,
-        items=rated.reshape(-1),
-        levels=levels.reshape(-1),
-        scale=scale,
-        user_ids=np.arange(users),
-        item_ids=np.arange(items),
-    )
+def population(users: int, items: int = ITEMS, seed: int = 0) -> Ratings:
+    return Synthetic(users=users, items=items, ratings=RATINGS_PER_USER * users, seed=seed).load()
 
 
 def one_shot(users: int, shards: int = 1) -> Figures:
@@ -78,11 +57,10 @@ def one_shot(users: int, shards: int = 1) -> Figures:
         roster = session.roster(users, partition)
         for shard in range(shards):
             train = collected = None  # frees the memory of the shard before
-            train = population(users, ITEMS, shard=shard)
+            train = population(users, seed=shard)
             calibrated = protocol.mechanism.family(budget, train.scale, train.n_items)
-            keys, installed = RunKeys.derive(shard).installed, protocol.installed
-            shared: dict[str, Any] = {"keys": keys, "faults": options.faults, "protocol": installed}
-            group = session.install(train, users_per_node=partition, **shared)
+            given: Any = {"keys": RunKeys.derive(shard).installed, "protocol": protocol.installed}
+            group = session.install(train, users_per_node=partition, faults=options.faults, **given)
             started = np.array([time.perf_counter(), processor_seconds(os.getpid())])
             collected = ReportCollection(calibrated, group).collect(session.grid, roster)
             calibrated.accountant(train.counts, collected.sent)
@@ -140,19 +118,14 @@ def stock_rounds(users: int, floats: int) -> Figures:
 
 
 def pg_mf(users: int) -> Figures:
-    """Return what a run on 20 ratings of each user takes; after a million users, the profiles begin again."""
+    """Return what a run on 20 ratings of each user takes; after 100,000 users, the profiles begin again."""
     from simulation import load
     from simulation.execution import run_prepared
 
     some, cells = population(min(users, _GENERATED), PG_MF_ITEMS), users * RATINGS_PER_USER
-    train = Ratings(
-        indptr=np.arange(users + 1, dtype=np.int64) * RATINGS_PER_USER,
-        items=np.resize(some.items, cells),
-        levels=np.resize(some.levels, cells),
-        scale=some.scale,
-        user_ids=np.arange(users),
-        item_ids=some.item_ids,
-    )
+    profiles: Any = {"items": np.resize(some.items, cells), "levels": np.resize(some.levels, cells)}
+    indptr = np.arange(users + 1) * RATINGS_PER_USER
+    train = replace(some, indptr=indptr, user_ids=np.arange(users), **profiles)
     tested = np.zeros(cells, dtype=np.bool_)
     tested[::_TESTED_EVERY] = True
     test = train.select(tested)

@@ -5,6 +5,7 @@ reports, and else device by device.
 """
 
 import time
+from typing import Any
 
 import numpy as np
 from measuring import ANEW, CPU, DATA, ELAPSED, MEMORY, Figures, Line, dprec_run, job, main
@@ -23,8 +24,9 @@ def summed(way: str) -> Figures:
     from dprec.sums import ProfileContributions, SecureAggregation
 
     layout = SetDevice.begun(PairTableOptions(items=0), ITEMS).release(1)
-    secure, total, started = SecureAggregation().among(USERS), None, 0.0
-    for first in range(0, USERS, AT_ONCE):
+    secure = SecureAggregation().among(USERS)
+
+    def part(first: int) -> Any:
         places = np.arange(AT_ONCE)[:, None] + np.arange(RATINGS) * (ITEMS // RATINGS)
         held = np.sort(places % ITEMS, axis=1).ravel().astype(np.int32)
         own = Profiles(np.arange(AT_ONCE + 1) * RATINGS, held, np.full(held.size, np.nan), ITEMS)
@@ -32,12 +34,13 @@ def summed(way: str) -> Figures:
         keys = words(1, "devices", 2 * first, 2 * AT_ONCE).reshape(2, AT_ONCE)
         draws = RoundDraws(DeviceDraws(keys), 1, 0)
         if way == "as one":
-            _, part = secure.summed(*given, draws, np.ones(AT_ONCE, dtype=np.bool_))
-        else:
-            _, part = secure.decode(secure.encode(*given, draws), layout, 4.0)
-        # What is compiled is ready after the first block.
-        total, started = (part, time.process_time()) if total is None else (total + part, started)
-    assert total is not None
+            return secure.summed(*given, draws, np.ones(AT_ONCE, dtype=np.bool_))[1]
+        return secure.decode(secure.encode(*given, draws), layout, 4.0)[1]
+
+    total = part(0)  # which makes ready what is compiled
+    started = time.process_time()
+    for first in range(AT_ONCE, USERS, AT_ONCE):
+        total = total + part(first)
     secure.release(total, layout, 4.0, ReleaseDraws(1, 1))
     return {NANOSECONDS: (time.process_time() - started) / (USERS - AT_ONCE) / ITEMS * 1e9}
 

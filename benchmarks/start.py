@@ -6,15 +6,12 @@ MOVIELENS = (
     f"dataset={{kind: movielens-100k, path: {DATA / 'ml-100k'}}}",
     "split={kind: predefined, fold: u1}",
 )
+ALONE = dprec_run("blp-mf", *MOVIELENS, "simulation.backend=local")
 
 LINES = (
     Line("`dprec list protocols`", ("-m", "dprec", "list", "protocols")),
     Line("`dprec run blp-mf`, default backend", dprec_run("blp-mf", *MOVIELENS), settings=ANEW),
-    Line(
-        "`dprec run blp-mf`, in one process",
-        dprec_run("blp-mf", *MOVIELENS, "simulation.backend=local"),
-        settings=ANEW,
-    ),
+    Line("`dprec run blp-mf`, in one process", ALONE, settings=ANEW),
 )
 
 if __name__ == "__main__":

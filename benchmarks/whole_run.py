@@ -5,7 +5,6 @@ directory is written, from five million predictions on as Parquet, and its page 
 imports and the loading of compiled loops.
 """
 
-import functools
 import os
 import tempfile
 from collections.abc import Callable
@@ -31,7 +30,6 @@ def parts(settings: list[str]) -> Figures:
     seconds = dict.fromkeys(PARTS, 0.0)
 
     def timed(function: Callable[..., Any], part: str) -> Callable[..., Any]:
-        @functools.wraps(function)
         def call(*arguments: Any, **named: Any) -> Any:
             within, started = sum(seconds.values()), processor_seconds(os.getpid())
             try:

@@ -16,10 +16,8 @@ from dprec.protocols.best_lists import MOST_NOISE
 from dprec.protocols.popular import PopularityProtocol
 
 TAUS = (1e-3, 2e-3, 3e-3, 4e-3, 5.5e-3, 8e-3)
-
-POPULARITY = PopularityProtocol(
-    content=True, privacy=PrivacyBudget(epsilon=1.0, per="user", composition="pld")
-)
+BUDGET = PrivacyBudget(epsilon=1.0, per="user", composition="pld")
+POPULARITY = PopularityProtocol(content=True, privacy=BUDGET)
 """Contributions are as long as with any budget."""
 
 

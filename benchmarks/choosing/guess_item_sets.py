@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
+from dprec.attacks.bounds import Roc
 from dprec.completion import Calibrated
 from dprec.observations import EmbeddingRelease, Observations, SymbolReports
 from dprec.personalization.broadcast import calibrated_broadcast
@@ -56,15 +56,10 @@ def guesses(table: ItemTable, train: Ratings, raters: int = 1) -> Guesses:
         for user in np.flatnonzero(rated[:, item]):
             own = rated[user, others]
             if own.any():
-                areas.append([area(popularity[others] + by[others], own) for by in (near, 0 * near)])
+                scores = (popularity[others] + by[others] for by in (near, 0 * near))
+                areas.append([Roc.of_scores(each, own, ~own).auc for each in scores])
     with_table, by_popularity = np.mean(areas, axis=0).tolist()
     return Guesses(with_table, by_popularity, len(areas))
-
-
-def area(scores: NDArray[np.float64], wanted: NDArray[np.bool_]) -> float:
-    """Return the area under the ROC curve: how often a wanted item scores higher than another, ties half."""
-    above = rankdata(scores)[wanted].sum() - wanted.sum() * (wanted.sum() + 1) / 2
-    return float(above / (wanted.sum() * (~wanted).sum()))
 
 
 def _standardised(values: NDArray[np.float64]) -> NDArray[np.float64]:

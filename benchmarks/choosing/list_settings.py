@@ -23,12 +23,12 @@ from unittest import mock
 
 import numpy as np
 from scipy import sparse
-from validation import asked, best_of, decide, fifth_of
+from validation import asked, best_of, decide, fifth_of, movies, visits
 
 from dprec.arrays import Floats, Ints
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
-from dprec.datasets import Dataset, LightGCN, MovieLens100K, MsWeb
+from dprec.datasets import Dataset, LightGCN
 from dprec.lists import gram as rules
 from dprec.lists import groups, products, public_kernels
 from dprec.lists.gram import GramSettings
@@ -55,6 +55,7 @@ RECALLED = 20
 """Length of the lists that are judged."""
 LEAST = 0.002
 """A difference in NDCG@10 that is too small to matter."""
+Playing = TableProtocol | PopularityProtocol
 Scorer = Callable[[sparse.csr_array], Floats]
 """From sets, shape (users, items), to scores of all items, of the same shape."""
 
@@ -87,12 +88,10 @@ def draws(dataset: Dataset, test_fraction: float, *, content: bool = False) -> l
 
 def dense_draws(folder: str) -> dict[str, Callable[[], list[Draw]]]:
     """Return what loads the draws of each dense data set, given the folder of MovieLens 100K."""
-    movies = MovieLens100K(path=folder, items=True, positive=">= 4", min_items=5)
-    visits = MsWeb(path=str(Path(folder).with_name("msweb")), min_items=3)
     return {
-        "MSWeb": cache(partial(draws, visits, 0.3)),
-        "MovieLens": cache(partial(draws, movies, 0.2)),
-        "MovieLens with content": cache(partial(draws, movies, 0.2, content=True)),
+        "MSWeb": cache(partial(draws, visits(folder), 0.3)),
+        "MovieLens": cache(partial(draws, movies(folder), 0.2)),
+        "MovieLens with content": cache(partial(draws, movies(folder), 0.2, content=True)),
     }
 
 
@@ -137,14 +136,19 @@ def tastes_at(tau: float, draw: Draw) -> PublicStartProtocol:
     return PublicStartProtocol(table=ListTableOptions().suited(size, tau, n_items))
 
 
-def reached(protocol: TableProtocol | PopularityProtocol, tau: float, draw: Draw) -> float:
+def reached(protocol: Playing, tau: float, draw: Draw) -> float:
     """Return the NDCG@10 of devices that rank by what a protocol taught."""
-    sent, n_items = taught(protocol, draw, tau).learned.encode(), draw.sets.shape[1]
-    device = protocol.device(sent, n_items, POSITIVE)
-    return ndcg(draw, lambda sets: device.predictions(profiles_of(sets)))
+    return with_sent(protocol, taught(protocol, draw, tau), draw)[0]
 
 
-def taught(protocol: TableProtocol | PopularityProtocol, draw: Draw, tau: float) -> SummedServer:
+def with_sent(protocol: Playing, server: SummedServer, draw: Draw) -> tuple[float, int]:
+    """Return the NDCG@10 of devices that are sent what a server learned, and the bytes of it."""
+    sent = server.learned.encode()
+    device = protocol.device(sent, draw.sets.shape[1], POSITIVE)
+    return ndcg(draw, lambda sets: device.predictions(profiles_of(sets))), len(sent)
+
+
+def taught(protocol: Playing, draw: Draw, tau: float) -> SummedServer:
     """Return the server of a protocol after sums of a draw's sets with Gaussian noise."""
     users, n_items = draw.sets.shape
     server = protocol.server(Public(users, n_items, POSITIVE), draw.catalogue, draw.seed)

@@ -10,7 +10,7 @@ factors join at a budget where this costs more, or do not where it would buy mor
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -128,23 +128,20 @@ def trials(path: str, draws: int, epsilon: float) -> list[Trial]:
     """Return every draw on every split at a budget."""
     dataset: Any = DelimitedTable(path=path) if Path(path).is_file() else MovieLens100K(path=path, items=True)
     budget, made = PrivacyBudget(epsilon=epsilon), []
+    split = partial(Holdout(test_fraction=0.2).split, dataset)
+    if isinstance(dataset, MovieLens100K):
+        split = partial(validation_split, *dataset.load_fold("u1"))
     for seed in SPLITS:
-        if isinstance(dataset, DelimitedTable):
-            parts = Holdout(test_fraction=0.2).split(dataset, seed)
-        else:
-            train, test = dataset.load_fold("u1")
-            parts = validation_split(train, test, seed)
+        parts = split(seed)
         catalogue = dataset.catalogue(parts[0].item_ids)
-        for draw in range(draws):
-            made.append(Trial(*parts, observed(parts[0], draw, budget=budget, catalogue=catalogue)))
+        made += [Trial(*parts, observed(parts[0], draw, budget, catalogue)) for draw in range(draws)]
     return made
 
 
 def measured(budgets: Sequence[Sequence[Trial]], owner: Any, name: str, value: float) -> NDArray[np.float64]:
     """Print and return mean figures, shape (budgets, 3): RMSE of server and devices, and bytes."""
-    figures = np.array(
-        [np.mean([each.with_constant(owner, name, value) for each in same], axis=0) for same in budgets]
-    )
+    of_trials = [[each.with_constant(owner, name, value) for each in same] for same in budgets]
+    figures: NDArray[np.float64] = np.mean(of_trials, axis=1)
     server, device = (" ".join(f"{figure:.4f}" for figure in figures[:, column]) for column in (0, 1))
     print(f"{name} {value:g}: server {server}, device {device}, {figures[:, 2].mean():.0f} bytes", flush=True)
     return figures
@@ -153,8 +150,7 @@ def measured(budgets: Sequence[Sequence[Trial]], owner: Any, name: str, value: f
 def judged(given: argparse.Namespace) -> Iterator[bool]:
     print("RMSE at epsilon", *(f"{epsilon:g}" for epsilon in EPSILONS))
     budgets = [trials(given.path, given.draws, epsilon) for epsilon in EPSILONS]
-    every = [(owner, *each) for owner, values in OTHER_VALUES for each in values.items()]
-    for owner, name, others in every:
+    for owner, name, others in [(owner, *each) for owner, values in OTHER_VALUES for each in values.items()]:
         present = getattr(owner, name)
         own = measured(budgets, owner, name, present)[:, :2].mean(axis=0)
         for value in others:

@@ -13,7 +13,7 @@ from functools import partial
 from unittest import mock
 
 import numpy as np
-from list_settings import Draw, dense_draws, ndcg, pairs_at, profiles_of, tastes_at, taught
+from list_settings import Draw, dense_draws, ndcg, pairs_at, tastes_at, taught, with_sent
 from randomized_sets import reported
 from validation import asked, chance, decide, stands
 
@@ -21,7 +21,6 @@ from dprec.lists import model
 from dprec.lists.randomized_sets import list_model
 from dprec.protocols import public_start
 from dprec.protocols.gram import TableProtocol
-from dprec.ratings import POSITIVE
 
 TAUS, BUDGETS = (4.8e-3, 1.3e-3, 3e-4), (1.0, 3.0)
 FACTORS = (0.01, 0.5, 1.0, 2.0, 4.0)
@@ -35,15 +34,8 @@ Measured = Callable[[], tuple[float, int]]
 
 def of_sums(at: Callable[[float, Draw], TableProtocol], tau: float, draw: Draw) -> Measured:
     """Return what measures the lists of devices that are sent what sums taught."""
-    protocol, n_items = at(tau, draw), draw.sets.shape[1]
-    server = taught(protocol, draw, tau)
-
-    def measured() -> tuple[float, int]:
-        sent = server.learned.encode()
-        device = protocol.device(sent, n_items, POSITIVE)
-        return ndcg(draw, lambda sets: device.predictions(profiles_of(sets))), len(sent)
-
-    return measured
+    protocol = at(tau, draw)
+    return partial(with_sent, protocol, taught(protocol, draw, tau), draw)
 
 
 def of_randomized_sets(epsilon: float, draw: Draw) -> Measured:

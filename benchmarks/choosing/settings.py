@@ -16,7 +16,7 @@ import validation
 import yaml
 from validation import Parts, asked, best_of, decide, fifth_of, measured
 
-from dprec.datasets import MovieLens100K, MsWeb, Synthetic
+from dprec.datasets import Dataset, Synthetic
 from dprec.protocols.secret_sets import split_at
 from dprec.splits import Holdout
 from dprec.sums import CentralAggregation
@@ -26,16 +26,12 @@ from simulation.configuration.strict_yaml import at
 
 CHOICES: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 DELTA = 1e-6
+GENERATED = Synthetic(users=20_000, items=1682, ratings=1_000_000, rank=3)
+MANY = Synthetic(users=200_000, items=100, ratings=4_000_000)
+"""The population of pg-mf's preset."""
 
 
-def tenth_of_generated(_: str, seed: int) -> Parts:
-    made = Synthetic(users=20_000, items=1682, ratings=1_000_000, rank=3)
-    return validation.random_tenth(Holdout().split(made, 1)[0], seed)
-
-
-def tenth_of_many(_: str, seed: int) -> Parts:
-    """Divide the train ratings of the population of pg-mf's preset."""
-    made = Synthetic(users=200_000, items=100, ratings=4_000_000)
+def tenth_of_made(made: Synthetic, _: str, seed: int) -> Parts:
     return validation.random_tenth(Holdout().split(made, 1)[0], seed)
 
 
@@ -46,22 +42,19 @@ def some_users(folder: str, seed: int) -> Parts:
     return learned.of_users(some, np.arange(some.size)), judging.of_users(some, np.arange(some.size))
 
 
-def fifth_of_items(folder: str, seed: int) -> Parts:
-    movies = MovieLens100K(path=folder, positive=">= 4", min_items=5)
-    train, judging, fresh = fifth_of(movies, 0.2, seed)
+def fifth_of_sets(dataset: Callable[[str], Dataset], test_fraction: float, folder: str, seed: int) -> Parts:
+    train, judging, fresh = fifth_of(dataset(folder), test_fraction, seed)
     return train.select(~judging), train.select(judging & fresh)
 
 
-def fifth_of_visits(folder: str, seed: int) -> Parts:
-    visits = MsWeb(path=str(Path(folder).with_name("msweb")), min_items=3)
-    train, judging, fresh = fifth_of(visits, 0.3, seed)
-    return train.select(~judging), train.select(judging & fresh)
-
-
-OF_RATINGS = validation.tenth_of_u1, tenth_of_generated, tenth_of_many, some_users
 DIVIDED: dict[str, Callable[[str, int], Parts]] = {
-    each.__name__: each
-    for each in (*OF_RATINGS, validation.new_to_the_target, fifth_of_items, fifth_of_visits)
+    "tenth_of_u1": validation.tenth_of_u1,
+    "tenth_of_generated": partial(tenth_of_made, GENERATED),
+    "tenth_of_many": partial(tenth_of_made, MANY),
+    "some_users": some_users,
+    "new_to_the_target": validation.new_to_the_target,
+    "fifth_of_items": partial(fifth_of_sets, validation.movies, 0.2),
+    "fifth_of_visits": partial(fifth_of_sets, validation.visits, 0.3),
 }
 
 

@@ -1,13 +1,9 @@
 """Chooses when sweeps of `mf` end and from when on axes are dropped: completion/matrix_factorization.py.
 
-    python benchmarks/choosing/sweeps.py [--path ../shared/data/ml-100k]
-
 Clean ratings of fold u1 of MovieLens 100K and, from the folder beside it, of books and music on Douban, at
 ranks 20 and 50. Figures are RMSE on three draws of a tenth of the train ratings; processor seconds follow.
 Fails if another combination is better than dprec's by more than .0005 and by more than chance explains.
 """
-
-from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
@@ -22,11 +18,10 @@ from validation import Parts, asked, best_of, decide, random_tenth, tenth_of_u1
 from dprec.completion import MatrixFactorization, Observations
 from dprec.completion import matrix_factorization as module
 from dprec.datasets import Douban
+from dprec.metrics import root_mean_squared_error
 from dprec.splits import Holdout
 
-RANKS = (20, 50)
-SEEDS = (1, 2, 3)
-LEAST = 0.0005
+RANKS, SEEDS, LEAST = (20, 50), (1, 2, 3), 0.0005
 TRIED = {"_HELD_OUT": (0.02, 0.05, 0.1), "_WORSE_SWEEPS": (1, 2, 3), "_SWEEPS_BEFORE_DROPPING": (2, 3, 5)}
 
 
@@ -42,15 +37,12 @@ def judged(every: Sequence[Parts], constants: Mapping[str, Any]) -> list[float]:
     started, figures = time.process_time(), []
     with mock.patch.multiple(module, **constants):
         for train, judging in every:
-            values, shape = train.scale.values[train.levels - 1], (train.n_users, train.n_items)
-            seen = Observations.of(train.users, train.items, values, shape, train.scale)
-            truth = judging.scale.values[judging.levels - 1]
+            cells, shape = (train.users, train.items, train.values), (train.n_users, train.n_items)
+            seen = Observations.of(*cells, shape, train.scale)
             for rank in RANKS:
                 model = MatrixFactorization(rank=rank).fit(seen, seed=0)
-                found = np.clip(
-                    model.predict(judging.users, judging.items), train.scale.low, train.scale.high
-                )
-                figures.append(float(np.sqrt(np.mean((found - truth) ** 2))))
+                found = np.clip(model.predict(judging.users, judging.items), *train.scale.values[[0, -1]])
+                figures.append(root_mean_squared_error(found, judging.values))
     print(f"{time.process_time() - started:.1f} s of processor", end="  ")
     return figures
 

@@ -8,6 +8,7 @@ import argparse
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from dprec.arrays import Bools
 from dprec.crossdomain import CrossDomainRatings
-from dprec.datasets import Dataset, MovieLens100K, MovieLensGenres, selected
+from dprec.datasets import Dataset, MovieLens100K, MovieLensGenres, MsWeb, selected
 from dprec.randomness import generator
 from dprec.ratings import Ratings
 from dprec.splits import ColdStart, UserHoldout
@@ -29,6 +30,14 @@ Parts = tuple[Ratings, Ratings]
 
 TESTED_SEEDS = (1, 2, 3)
 """Seeds of compare-seeds, each of which tests on other users new to the target domain."""
+
+
+def movies(folder: str) -> Dataset:
+    return MovieLens100K(path=folder, items=True, positive=">= 4", min_items=5)
+
+
+def visits(folder: str) -> Dataset:
+    return MsWeb(path=str(Path(folder).with_name("msweb")), min_items=3)
 
 
 def tenth_of_u1(folder: str, seed: int) -> Parts:
@@ -126,12 +135,8 @@ def asked(description: str | None, names: Sequence[str] = (), **others: Any) -> 
     parser = argparse.ArgumentParser(description=description, formatter_class=as_written)
     parser.add_argument("--path", default="../shared/data/ml-100k", help="folder of MovieLens 100K")
     for option, default in others.items():
-        several = (
-            {"nargs": "+", "type": type(default[0])}
-            if isinstance(default, tuple)
-            else {"type": type(default)}
-        )
-        parser.add_argument(f"--{option}", default=default, **several)
+        first, several = (default[0], "+") if isinstance(default, tuple) else (default, None)
+        parser.add_argument(f"--{option}", default=default, type=type(first), nargs=several)
     if names:
         parser.add_argument("names", nargs="*", default=list(names), help=f"of {', '.join(names)}")
     return parser.parse_args()
