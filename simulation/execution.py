@@ -156,7 +156,8 @@ def _check_memory(
     config: RunConfig, users: int, items: int, ratings: int, public: Public | None = None
 ) -> None:
     """Refuse what does not fit; ``public``: None before ratings are loaded, which may be all too many."""
-    check_memory(config.protocol, (users, items, ratings), chosen(config.simulation, users), public)
+    with within("protocol"):
+        check_memory(config.protocol, (users, items, ratings), chosen(config.simulation, users), public)
 
 
 def run_prepared(

@@ -325,10 +325,11 @@ class SumsProtocol(RoundsProtocol):
         """Return the contributions, one in each round."""
         suited, answers = self.suited(public), self.most_ratings(ratings)
         layouts, multipliers, aggregation = suited.largest(public), suited.multipliers, suited.adding_up
-        bits = [
-            aggregation.report_bits(layout, answers, multiplier)
-            for layout, multiplier in zip(layouts, multipliers, strict=True)
-        ]
+        with within("aggregation"):
+            bits = [
+                aggregation.report_bits(layout, answers, multiplier)
+                for layout, multiplier in zip(layouts, multipliers, strict=True)
+            ]
         alone = aggregation.by_itself
         return Sent(
             reports=1 if alone else len(layouts),

@@ -30,7 +30,7 @@ def game_of(values: dict[str, Any]) -> Game:
     return Spying.said[-1]
 
 
-@pytest.mark.parametrize("protocol", [None, ON_DEVICE, "gram-secagg", "pg-mf"])
+@pytest.mark.parametrize("protocol", [None, ON_DEVICE, "pg-mf"])
 def test_the_bits_of_a_run_do_not_depend_on_attacks(tiny: dict[str, Any], protocol: Any) -> None:
     values = tiny if protocol is None else {**tiny, "protocol": protocol}
     if isinstance(protocol, str):
@@ -42,6 +42,18 @@ def test_the_bits_of_a_run_do_not_depend_on_attacks(tiny: dict[str, Any], protoc
         np.testing.assert_array_equal(attacked.traffic[name], column)
     assert "attacks" not in plain.summary
     assert "attacks" not in plain.config.plain_values()
+
+
+def test_an_attacked_secure_sum_is_that_of_devices_that_report_one_by_one(tmp_path: Path) -> None:
+    values = presets()["gram-secagg"]
+    as_one = run(values, output=tmp_path / "run", page=False)
+    likewise = {"backend": "local", "faults": {"attendance": str(tmp_path / "run")}}
+    by_device, attacked = run({**values, "simulation": likewise}), run({**values, **ATTACKED})
+    for name, column in by_device.predictions.items():
+        np.testing.assert_array_equal(attacked.predictions[name], column)
+    assert not np.array_equal(as_one.predictions["prediction"], attacked.predictions["prediction"])
+    for name, column in as_one.traffic.items():
+        np.testing.assert_array_equal(attacked.traffic[name], column)
 
 
 def test_another_run_has_other_noise_and_whoever_is_present(tiny: dict[str, Any]) -> None:
