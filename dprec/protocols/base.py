@@ -365,7 +365,7 @@ class Protocol(Options):
         return users
 
     def held_at_once(self, reported: float) -> float:
-        """Return how many bytes of reports a node that adds up so many holds at a time; by default all."""
+        """Return the bytes that a node holds at a time of so many that are reported to it; by default all."""
         return reported
 
     @property
