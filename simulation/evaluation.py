@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from dprec.arrays import AnyInts, rows_of
 from dprec.binarization import is_binary
 from dprec.catalogue import Catalogue, UsersTable
 from dprec.crossdomain import CrossDomainRatings
-from dprec.datasets.negatives import Given, save_negatives
+from dprec.datasets.negatives import Given, lines_among
 from dprec.errors import InputError, SettingError, within
 from dprec.groups import MEANS, SUMS, Grouping, error_sums, group_figures
 from dprec.predictions import Lists, Predict, PredictRows, Sampled, Unrated, scored_lists
@@ -389,11 +388,12 @@ class Evaluator:
         items = scored_lists(predict, candidates, users, length, n_items, progress=progress).items
         return {"ranking": whole, "sampled_ranking": {**figures(items), **drawn}}
 
-    def save_sample(self, path: Path) -> None:
-        """Write the items that relevant ones are ranked among, where rankings of a sample are asked for."""
+    def lines_of_sample(self) -> Iterator[str] | None:
+        """Return the lines of a file that gives the items of a sample again; None unless one is asked for."""
         options = self._ranking_options
-        if options is not None and options.negatives is not None:
-            save_negatives(path, self.sampled(options)[0], self.test.select(self.relevant))
+        if options is None or options.negatives is None:
+            return None
+        return lines_among(self.sampled(options)[0], self.test.select(self.relevant))
 
     def sampled(self, options: RankingOptions) -> tuple[Sampled | Given, dict[str, Any]]:
         """Return the candidates of a sample, drawn or given in a file, and what is said of them.
@@ -407,7 +407,7 @@ class Evaluator:
             return drawn, {"negatives": negatives, "seed": options.seed}
         assert negatives is not None
         with within("ranking.negatives"):
-            given = Given.read(negatives, relevant)
+            given = Given.read(negatives, relevant, self.test, self.held)
         return given, {"negatives": given.most, "seed": None}
 
     @property

@@ -6,6 +6,7 @@ tab (He et al. [he2017]). Lines of the same user are joined.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,35 +33,39 @@ class Given:
     """The test ratings that make an item relevant."""
 
     @classmethod
-    def read(cls, path: str | Path, relevant: Ratings) -> Given:
+    def read(cls, path: str | Path, relevant: Ratings, tested: Ratings, held: Ratings) -> Given:
         """Return the items of a file.
 
-        Raises InputError, naming the line, for what is no such line, for users and items that the data do not
-        have, and where a user with a relevant item has no line.
+        ``tested``, ``held``: the test ratings, and what their users have in training. Raises InputError,
+        naming the line, for what is no such line, users and items that the data do not have, what is no test
+        item of its user, and items that its user has; and where a user with a relevant item has no line.
         """
-        import polars as pl
-
         source = Path(path).expanduser()
-        if not source.is_file():
-            raise InputError(str(source), "no such file", f"lines of {_ACCEPTED}")
-        lines = pl.Series(lines_of(source), dtype=pl.String)
-        parts = lines.str.extract_groups(_LINE)
-        users, _, others = (parts.struct[place] for place in range(3))
-        if (odd := users.is_null().arg_true()).len():
-            raise InputError(f"{source}, line {odd[0] + 1}", shown(repr(lines[odd[0]])), _ACCEPTED)
-        listed = others.str.strip_chars().str.split("\t")
-        counts = listed.list.len().to_numpy().astype(np.int64)
-        texts, line_of = listed.explode().to_numpy(), rows_of(counts)
-        rows = _places(users.to_numpy(), relevant.user_ids, "user", source, np.arange(counts.size))
-        items = _places(texts, relevant.item_ids, "item", source, line_of)
+        users, tests, others, line_of = _parts(source)
+        lines, n_items = np.arange(users.size), relevant.n_items
+        rows = _places(users, relevant.user_ids, "user", source, lines)
+        first = rows * n_items + _places(tests, relevant.item_ids, "item", source, lines)
+
+        def named(line: int) -> str:
+            return f"({users[line]},{tests[line]})"
+
+        untested = ~np.isin(first, tested.cells)
+        _refuse(untested, named, "a user and a test item, of the same split", source, lines)
+        listed = rows[line_of] * n_items + _places(others, relevant.item_ids, "item", source, line_of)
         # Of each user once, in the order of users and items.
-        cells = np.unique(rows[line_of] * relevant.n_items + items)
-        found = np.bincount(cells // relevant.n_items, minlength=relevant.n_users)
+        cells = np.unique(listed)
+        had = cells[np.isin(cells, held.cells, assume_unique=True)]
+
+        def rated(place: int) -> str:
+            return f"item {str(others[place])!r}, which the user has in training"
+
+        _refuse(np.isin(listed, had), rated, "items that the user has not rated", source, line_of)
+        found = np.bincount(cells // n_items, minlength=relevant.n_users)
         without = np.flatnonzero((relevant.counts > 0) & (found == 0))
         if without.size:
             user = relevant.user_ids[without[0]]
             raise InputError(str(source), f"no line of user {user}", "a line for every user who is tested")
-        return cls(offsets(found), cells % relevant.n_items, relevant)
+        return cls(offsets(found), cells % n_items, relevant)
 
     def __call__(self, users: AnyInts) -> Bools:
         """Return which items are candidates of each user, shape (users, items)."""
@@ -80,28 +85,46 @@ _AT_ONCE = 1 << 22
 """Cells of users and items that are looked at at once."""
 
 
-def save_negatives(path: Path, candidates: Candidates, relevant: Ratings) -> None:
-    """Write what relevant items are ranked among, a line for each of them, so that `Given.read` reads it.
+def lines_among(candidates: Candidates, relevant: Ratings) -> Iterator[str]:
+    """Yield what relevant items are ranked among, a line for each of them, as `Given.read` reads it.
 
-    A file that says the same stays as it is; InputError where it says something else.
+    Raises InputError for identifiers that such lines do not keep apart.
     """
-    testing, step = np.flatnonzero(relevant.counts), max(1, _AT_ONCE // relevant.n_items)
-    blocks = [testing[start : start + step] for start in range(0, testing.size, step)]
-    if path.exists():
-        given = Given.read(path, relevant)
-        if not all(np.array_equal(given(users), candidates(users)) for users in blocks):
-            raise InputError(str(path), "other items than were drawn", "a folder of its own for every split")
-        return
     items = relevant.item_ids.astype(np.str_)
-    with path.open("x", encoding="utf-8") as file:
-        for users in blocks:
-            chosen = candidates(users)
-            chosen[cells_of(relevant, users)] = False
-            for user, row in zip(users.tolist(), chosen, strict=True):
-                others = "\t".join(items[row])
-                tested = relevant.items[relevant.indptr[user] : relevant.indptr[user + 1]]
-                lines = (f"({relevant.user_ids[user]},{items[item]})\t{others}\n" for item in tested)
-                file.writelines(lines)
+    for ids, marks in ((items, ",\t"), (relevant.user_ids.astype(np.str_), "\t")):
+        kept = np.char.strip(ids) == ids
+        for mark in marks:
+            kept &= np.char.find(ids, mark) < 0
+        if not kept.all():
+            found = shown(f"the identifier {str(ids[~kept][0])!r}")
+            raise InputError(
+                "negatives", found, "identifiers without tabs, blanks around them, or commas in items"
+            )
+    testing, step = np.flatnonzero(relevant.counts), max(1, _AT_ONCE // relevant.n_items)
+    for start in range(0, testing.size, step):
+        users = testing[start : start + step]
+        chosen = candidates(users)
+        chosen[cells_of(relevant, users)] = False
+        for user, row in zip(users.tolist(), chosen, strict=True):
+            others = "\t".join(items[row])
+            tested = relevant.items[relevant.indptr[user] : relevant.indptr[user + 1]]
+            yield from (f"({relevant.user_ids[user]},{items[item]})\t{others}\n" for item in tested)
+
+
+def _parts(source: Path) -> tuple[AnyArray, AnyArray, AnyArray, Ints]:
+    """Return each line's user and test item, the other items of all lines, and the line of each of these."""
+    import polars as pl
+
+    if not source.is_file():
+        raise InputError(str(source), "no such file", f"lines of {_ACCEPTED}")
+    lines = pl.Series(lines_of(source), dtype=pl.String)
+    parts = lines.str.extract_groups(_LINE)
+    users, tests, others = (parts.struct[place] for place in range(3))
+    odd: Bools = users.is_null().to_numpy()
+    _refuse(odd, lambda line: repr(lines[line]), _ACCEPTED, source, np.arange(odd.size))
+    listed = others.str.strip_chars().str.split("\t")
+    counts = listed.list.len().to_numpy().astype(np.int64)
+    return users.to_numpy(), tests.to_numpy(), listed.explode().to_numpy(), rows_of(counts)
 
 
 def _places(texts: AnyArray, ids: AnyArray, what: str, source: Path, lines: Ints) -> Ints:
@@ -110,7 +133,15 @@ def _places(texts: AnyArray, ids: AnyArray, what: str, source: Path, lines: Ints
     order = np.argsort(written, kind="stable")
     found = np.minimum(np.searchsorted(written[order], texts.astype(np.str_)), written.size - 1)
     places: Ints = order[found]
-    if (odd := np.flatnonzero(written[places] != texts.astype(np.str_))).size:
-        where = f"{source}, line {lines[odd[0]] + 1}"
-        raise InputError(where, f"{what} {shown(repr(str(texts[odd[0]])))}", f"a {what} of the data")
+    unknown: Bools = written[places] != texts.astype(np.str_)
+    _refuse(
+        unknown, lambda at: f"{what} {str(texts[at])!r}", f"one of the {what}s of the data", source, lines
+    )
     return places
+
+
+def _refuse(odd: Bools, found: Callable[[int], str], accepted: str, source: Path, lines: Ints) -> None:
+    """Raise InputError for the first that is odd, with what is found and its line, counted from 0."""
+    if odd.any():
+        first = int(np.argmax(odd))
+        raise InputError(f"{source}, line {lines[first] + 1}", shown(found(first)), accepted)

@@ -116,8 +116,8 @@ class SumsCourse(LearningCourse[SumsProtocol]):
         if task.represents is not None:
             represented = (
                 f"By tau: {task.n_users:,} simulated users represent a population of {task.represents:,} "
-                "copies. Sums are theirs, with as much noise per user as sums of all have, drawn by a "
-                "trusted server; epsilon and bytes are those of all."
+                "copies. Sums are theirs, with as much noise per user as sums of all have: normal noise, "
+                "which a trusted server draws whoever does in the population. Epsilon and bytes are of all."
             )
             facts["notes"] = (represented, *facts["notes"])
         return facts | {"noise": tuple(held.noise.values()) if private else (), "tau": tau}

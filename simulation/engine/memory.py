@@ -16,6 +16,9 @@ _PROCESS, _WITH_PAGE = 240e6, 325e6
 _RAY, _WORKER = 400e6, 250e6
 """Bytes of Ray's own processes, and of each of its workers."""
 
+_RESERVED = 600e6
+"""Bytes that a whole run addresses beyond what it holds, as libraries that it loads reserve them."""
+
 _REPORTS_HELD = 4.0
 """How often a node has the reports that it adds up: as they are made, joined, chosen, and read."""
 
@@ -122,7 +125,7 @@ def available_memory(system: Path = Path("/")) -> float | None:
     it is in, and of the addresses that it may use.
     """
     left = [*_left_on_machine(system), *_left_in_groups(system), *_left_of_addresses(system)]
-    return _of_process(system, "VmRSS:") + min(left) if left else None
+    return max(0.0, _of_process(system, "VmRSS:") + min(left)) if left else None
 
 
 def _left_on_machine(system: Path) -> Iterator[float]:
@@ -134,7 +137,7 @@ def _left_of_addresses(system: Path) -> Iterator[float]:
     with suppress(OSError, StopIteration, ValueError):  # or "unlimited"
         lines = (system / "proc/self/limits").read_text().splitlines()
         limit = next(line for line in lines if line.startswith("Max address space")).split()[3]
-        yield float(limit) - _of_process(system, "VmSize:")
+        yield float(limit) - max(_of_process(system, "VmSize:"), _of_process(system, "VmRSS:") + _RESERVED)
 
 
 class _Files(NamedTuple):

@@ -4,6 +4,7 @@ Beside them are the settings by which they read the same: the scale, of which th
 users and items without a rating in either part.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from dprec.ratings import ColdRatings, Ratings
 from simulation.configuration.loading import DATASET, dataset_at
 from simulation.configuration.strict_yaml import dump_yaml
 from simulation.storage.directories import check_unused
-from simulation.storage.files import unusable, write_files
+from simulation.storage.files import unusable, write_atomically, write_files
 
 _TRAIN, _TEST, _UNRATED = "train.csv", "test.csv", "unrated.csv"
 
@@ -62,6 +63,25 @@ def save_split(dataset: Dataset, folder: str | Path, train: Ratings, test: Ratin
     if not saved:
         found = "identifiers such as '7' as text, or a scale of uneven levels, which files do not keep"
         raise InputError("save_split", found, "integers or other text, and even levels")
+
+
+def save_negatives(folder: str | Path, lines: Iterable[str]) -> None:
+    """Write the lines of `NEGATIVES`.
+
+    A file that has them already stays as it is. Raises InputError, RunError where it has others, or as
+    `unusable`.
+    """
+    path = Path(folder) / NEGATIVES
+    try:
+        if not path.exists():
+            write_atomically(path, lines)
+            return
+        with path.open("rb") as file:
+            same = all(file.read(len(line)) == line for line in map(str.encode, lines)) and not file.read(1)
+    except OSError as error:
+        raise unusable(path, error) from None
+    if not same:
+        raise InputError(str(path), "other items than were drawn", "a folder of its own for every split")
 
 
 def _settings(dataset: Dataset, train: Ratings) -> dict[str, Any]:

@@ -179,7 +179,8 @@ def test_a_sample_stands_beside_the_whole_catalogue_drawn_or_given(tmp_path: Pat
     given = replace(drawn, negatives=str(tmp_path / "test.negative"))
     judge = evaluator(RATED)
     judges = [replace(judge, options=EvaluationOptions(ranking=each)) for each in (plain, drawn, given)]
-    judges[1].save_sample(tmp_path / "test.negative")
+    assert judges[0].lines_of_sample() is None
+    (tmp_path / "test.negative").write_text("".join(judges[1].lines_of_sample() or ()))
     whole, sampled, read = (each.ranking(by_item, each.longest_lists(by_item)) for each in judges)
     assert set(whole) == {"ranking"}
     assert sampled["ranking"] == read["ranking"] == whole["ranking"]

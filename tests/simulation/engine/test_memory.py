@@ -70,6 +70,14 @@ def test_an_address_limit_counts(system: Path) -> None:
     assert available_memory(system) == 3 * GIB - ADDRESSES + RESIDENT
 
 
+def test_of_few_addresses_libraries_that_are_not_loaded_yet_take_their_part(system: Path) -> None:
+    write(system, "proc/self/status", f"VmSize:\t{GIB // 4096} kB\nVmRSS:\t{GIB // 8192} kB\n")
+    addresses(GIB, system)
+    assert available_memory(system) == GIB - 600e6
+    addresses(GIB // 2, system)
+    assert available_memory(system) == 0.0
+
+
 @pytest.mark.parametrize(
     ("version", "line"), [(first_version, "4:cpu,memory:{}\n9:pids:/x\n"), (second_version, "0::{}\n")]
 )

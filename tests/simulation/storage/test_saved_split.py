@@ -1,6 +1,7 @@
 """Splits on disk: who reads one learns from and tests on the same ratings, and gets the same figures."""
 
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from dprec.errors import InputError
 from dprec.ratings import Ratings, RatingScale
 from simulation import load, run
 from simulation.execution import load_ratings
-from simulation.storage.saved_split import save_split
+from simulation.storage.saved_split import NEGATIVES, save_negatives, save_split
 from tests.refusals import refused_at
 
 LOCAL = {"backend": "local"}
@@ -154,3 +155,19 @@ def test_what_is_no_split_into_two_files_is_refused(
     with pytest.raises(InputError, match=f"^save_split: .*{why}"):
         run(config, save_split=tmp_path / "split", **parts)
     assert not (tmp_path / "split").exists()
+
+
+def test_negatives_are_written_once_whole_or_not_at_all(tmp_path: Path) -> None:
+    def broken() -> Iterator[str]:
+        yield "(1,2)\t3\n"
+        raise InputError("negatives", "one", "another")
+
+    with pytest.raises(InputError, match="one"):
+        save_negatives(tmp_path, broken())
+    assert not list(tmp_path.iterdir())
+    for _ in range(2):
+        save_negatives(tmp_path, ["(1,2)\t3\n", "(2,2)\té\n"])
+    for others in ([], ["(1,2)\t3\n"], ["(1,2)\t3\n", "(2,2)\té\n", "(3,2)\t1\n"], ["(1,2)\t4\n"]):
+        with pytest.raises(InputError, match="other items than were drawn"):
+            save_negatives(tmp_path, others)
+    assert (tmp_path / NEGATIVES).read_text() == "(1,2)\t3\n(2,2)\té\n"
