@@ -20,13 +20,15 @@ def benchmark(program: str) -> str:
         what, *words = [line[key] if line["what"] != above else "" for key in ("what", *_WORDS)]
         rows.append([what, line["unit"], *(_figure(line[key]) for key in _FIGURES), *words])
         above = line["what"]
+    if not rows:
+        return f"No figures are kept: `python benchmarks/{program}.py` prints them."
     heads = ["measured", "unit", *_FIGURES, *_WORDS.values()]
     shown = [place for place in range(len(heads)) if any(row[place] for row in rows)]
     titles = [heads[place] for place in shown]
     numeric = [title in _FIGURES for title in titles]
     shortened = ([row[place] for place in shown] for row in rows)
     measured_by = f"Measured by `python benchmarks/{program}.py`."
-    return "\n\n".join([table(titles, shortened, numeric), measured_by] if rows else [measured_by])
+    return f"{table(titles, shortened, numeric)}\n\n{measured_by}"
 
 
 def measured_at() -> str:

@@ -76,3 +76,4 @@ def test_a_table_has_a_row_for_each_figure_and_the_columns_that_apply(
         "",
         "Measured by `python benchmarks/program.py`.",
     ]
+    assert benchmark("other") == "No figures are kept: `python benchmarks/other.py` prints them."
