@@ -164,10 +164,10 @@ class TrainingRounds(Strategy):
 
         Raises ValueError for malformed ones.
         """
+        if sent is None:
+            return None
         protocol: Any = self.protocol
-        return (
-            sent if sent is None else protocol.device(sent.tobytes(), self.public.n_items, self.public.scale)
-        )
+        return protocol.device(sent.tobytes(), self.public.n_items, self.public.scale)
 
     @property
     def _places(self) -> dict[str, AnyArray]:

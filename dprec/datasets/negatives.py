@@ -129,11 +129,10 @@ def _parts(source: Path) -> tuple[AnyArray, AnyArray, AnyArray, Ints]:
 
 def _places(texts: AnyArray, ids: AnyArray, what: str, source: Path, lines: Ints) -> Ints:
     """Return the places of identifiers, as they are written, among those of the data."""
-    written = ids.astype(np.str_)
+    written, asked = ids.astype(np.str_), texts.astype(np.str_)
     order = np.argsort(written, kind="stable")
-    found = np.minimum(np.searchsorted(written[order], texts.astype(np.str_)), written.size - 1)
-    places: Ints = order[found]
-    unknown: Bools = written[places] != texts.astype(np.str_)
+    places: Ints = order[np.minimum(np.searchsorted(written[order], asked), written.size - 1)]
+    unknown: Bools = written[places] != asked
     _refuse(
         unknown, lambda at: f"{what} {str(texts[at])!r}", f"one of the {what}s of the data", source, lines
     )

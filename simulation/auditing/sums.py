@@ -63,10 +63,9 @@ def sum_findings(
         at_larger, test = released.epsilon(_LARGER_DELTA), "a whole profile, in the sums of all rounds"
         if aggregation.devices_add_noise:
             multipliers = (float(sum(each**-2 for each in multipliers) ** -0.5),)
-            # Noise is added after both, and is the same.
-            plain = cast(SecureAggregation, aggregation)
-            test = f"a whole profile, in the total less the noise of {plain.colluders} colluding devices"
-            aggregation = _among(plain, (*_FEW, 4 * plain.colluders))
+            secure = cast(SecureAggregation, aggregation)
+            test = f"a whole profile, in the total less the noise of {secure.colluders} colluding devices"
+            aggregation = _among(secure, (*_FEW, 4 * secure.colluders))
             releases = _of_devices(aggregation, multipliers[0])
         else:
             releases = _of_server(aggregation, multipliers)

@@ -276,16 +276,12 @@ class RunConfig(BaseModel):
 
     def with_absolute_paths(self) -> Self:
         """Return the configuration so that it can be run from any directory."""
-        changes: dict[str, Any] = {"dataset": _with_absolute_paths(self.dataset)}
+        changes: dict[str, Any] = {
+            name: _with_absolute_paths(getattr(self, name)) for name in ("dataset", "evaluation")
+        }
         place = self.simulation.population_dir
         if place is not None and not is_url(place):
             changes["simulation"] = dataclasses.replace(self.simulation, population_dir=str(place_of(place)))
-        ranking = self.evaluation.ranking
-        if ranking is not None and isinstance(ranking.negatives, str):
-            given = dataclasses.replace(
-                ranking, negatives=str(Path(ranking.negatives).expanduser().absolute())
-            )
-            changes["evaluation"] = dataclasses.replace(self.evaluation, ranking=given)
         return self.model_copy(update=changes)
 
     def plain_values(self) -> dict[str, Any]:
@@ -324,11 +320,11 @@ def parse_config(values: Mapping[str, Any], source: str = "configuration") -> Ru
     return validated(RunConfig, values, source)
 
 
-_PATHS = ("path", "target_path", "train_path", "test_path", "validation_path")
+_PATHS = ("path", "target_path", "train_path", "test_path", "validation_path", "negatives")
 
 
 def _with_absolute_paths(part: OptionsT) -> OptionsT:
-    """Return a data set, or a part of one, with the paths that it names made absolute."""
+    """Return a part of a configuration with the paths that it names made absolute."""
     changes: dict[str, Any] = {}
     for field in dataclasses.fields(part):
         value = getattr(part, field.name)
