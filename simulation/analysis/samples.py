@@ -21,7 +21,7 @@ def reversed_by_samples(results: Sequence[ProtocolResult]) -> list[str]:
 
     ``results``: of one evaluation, at all budgets.
     """
-    notes = []
+    notes, told = [], set[tuple[tuple[float, float], ...]]()
     for figure, label in _FIGURES.items():
         known = [
             (result, whole, sampled)
@@ -29,6 +29,11 @@ def reversed_by_samples(results: Sequence[ProtocolResult]) -> list[str]:
             if (whole := result.mean(f"ranking_{figure}")) is not None
             and (sampled := result.mean(f"sampled_ranking_{figure}")) is not None
         ]
+        # Of one test item each, recall is the hit rate.
+        figures = tuple((whole, sampled) for _, whole, sampled in known)
+        if figures in told:
+            continue
+        told.add(figures)
         apart = [
             (better, worse)
             for better, worse in permutations(known, 2)

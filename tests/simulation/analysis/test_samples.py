@@ -22,3 +22,15 @@ def test_nothing_is_said_of_the_same_order_of_ties_and_without_samples() -> None
     assert reversed_by_samples([_result("one", 0.2, 0.50001), _result("two", 0.1, 0.50002)]) == []
     plain = [ProtocolResult(name, None, ({"ranking_ndcg_at_10": 0.1},)) for name in ("one", "two")]
     assert reversed_by_samples(plain) == []
+
+
+def test_recall_of_one_item_is_told_as_the_hit_rate_alone() -> None:
+    def result(name: str, whole: float, sampled: float) -> ProtocolResult:
+        figures = ("hit_rate_at_10", "recall_at_10")
+        of_all = {f"ranking_{figure}": whole for figure in figures}
+        return ProtocolResult(
+            name, None, (of_all | {f"sampled_ranking_{each}": sampled for each in figures},)
+        )
+
+    (note,) = reversed_by_samples([result("one", 0.2, 0.4), result("two", 0.1, 0.5)])
+    assert "by hit rate at 10" in note
