@@ -14,6 +14,7 @@ from clients.memory import Memory
 from clients.population import Partition, draws_of_rounds
 from dprec import exchange
 from dprec.arrays import Ints, Pieces, offsets
+from dprec.completion import Profiles
 from dprec.federated import Devices, State, begun
 from dprec.gradients import RoundDraws
 from dprec.protocols.federated import FederatedProtocol, ModelDevice, checked_of
@@ -33,7 +34,8 @@ def updates(partition: Partition, request: exchange.GradientRequest, context: Co
     before = _kept(partition, memory, again=again)
     devices = draws_of_rounds(partition, protocol.purpose).asked(device.question)
     draws = RoundDraws(devices, number, population.keys.public_seed)
-    every = Devices.in_round(profiles_of(partition), before, draws)
+    learned, spared = _learned_and_spared(partition)
+    every = Devices.in_round(learned, before, draws, spared)
     active, reports, sent = _active(partition, request), [], np.zeros(partition.size, dtype=np.int64)
     # Who was asked in this round before others keeps what it computed then.
     told = memory.told() if again else None
@@ -80,6 +82,14 @@ def _kept(partition: Partition, memory: Memory, *, again: bool = False) -> State
     draws = draws_of_rounds(partition, "what a device keeps")
     keys = np.stack([draws.per_user(index, 0) for index in (0, 1)], axis=1)
     return begun(population.installed(FederatedProtocol).model, population.n_items, population.scale, keys)
+
+
+def _learned_and_spared(partition: Partition) -> tuple[Profiles, Profiles | None]:
+    """Return what devices learn from, and what they never draw: ratings of which they know nothing else."""
+    profiles, answered = profiles_of(partition), partition.levels > 0
+    if answered.all():
+        return profiles, None
+    return profiles.select(answered), profiles.select(~answered)
 
 
 def _active(partition: Partition, request: exchange.GradientRequest) -> Ints:

@@ -379,6 +379,19 @@ class Ratings:
         """Return the ratings at level 0, which says nothing of one but that it is rated, in some places."""
         return replace(self, levels=np.where(where, 0, self.levels).astype(np.uint8))
 
+    def beside(self, others: Ratings) -> Self:
+        """Return the ratings with those of other cells at level 0; see `without_levels`."""
+        cells = np.concatenate([self.cells, others.cells])
+        order, absent = np.argsort(cells), np.full(others.count, np.nan)
+        return replace(
+            self,
+            indptr=self.indptr + others.indptr,
+            items=np.concatenate([self.items, others.items])[order],
+            levels=np.append(self.levels, np.zeros(others.count, dtype=np.uint8))[order],
+            exact=None if self.exact is None else np.append(self.exact, absent)[order],
+            times=None,
+        )
+
     def of_users(self, users: AnyInts, user_ids: AnyArray) -> Self:
         """Return the profiles of some users, who may be repeated, under the given identifiers."""
         counts = self.counts[users]

@@ -298,6 +298,13 @@ def _suited(config: RunConfig, public: Public) -> Protocol:
         return suited
 
 
+_TOLD = (
+    "Devices know which items they are tested on, and never draw them as negatives: a device that only counts "
+    "what it drew finds these items without anybody's help (protocol counted-negatives), so that the "
+    "accuracy compares with no other."
+)
+
+
 def _judged(
     installer: Installer, evaluator: Evaluator, keys: KeysOf, directory: RunDirectory | None
 ) -> Judged:
@@ -313,6 +320,7 @@ def _judged(
             evaluator,
             keys(installer.drawn_by),
             held=course_of(protocol).held_ratings(train, config.seed),
+            tested=evaluator.test if protocol.facts.told_tested else None,
             protocol=protocol.installed,
             checkpoints=None if directory is None else directory.checkpoints(config, train, evaluator.test),
         )
@@ -327,6 +335,7 @@ def _judged(
         relevant = None if config.evaluation.lists is None else evaluator.relevant.astype(np.float64)
         alone = evaluator.nothing_sent()
         judged = Judged(outcome, predictions, ranks, measured | ranking, alone, lists, relevant)
+        judged = judged.noted((_TOLD,) if protocol.facts.told_tested else ())
     with within("evaluation"):
         own = evaluator.own(judged.predictions)
     return replace(judged, measured={**judged.measured, **own})

@@ -19,7 +19,18 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import AnyInts, Floats, Int32s, Ints, numbered, offsets, rows_of, segments
+from dprec.arrays import (
+    AnyInts,
+    Bools,
+    Floats,
+    Int32s,
+    Ints,
+    numbered,
+    offsets,
+    rows_of,
+    segments,
+    true_of_rows,
+)
 from dprec.completion.base import Completed
 
 if TYPE_CHECKING:
@@ -140,6 +151,11 @@ class Profiles:
         counts = np.diff(self.indptr)[users]
         cells = segments(self.indptr[users], counts)
         return type(self)(offsets(counts), self.items[cells], self.values[cells], self.n_items)
+
+    def select(self, keep: Bools) -> Self:
+        """Return the ratings where ``keep`` is true, of the same users."""
+        counts = true_of_rows(keep, self.indptr)
+        return type(self)(offsets(counts), self.items[keep], self.values[keep], self.n_items)
 
     @classmethod
     def joined(cls, parts: Sequence[Profiles]) -> Self:

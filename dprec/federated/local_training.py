@@ -42,6 +42,22 @@ class LocallyTrained(FederatedModel):
         return tuple(old + rate * change for old, rate, change in zip(parameters, rates, update, strict=True))
 
 
+@dataclass(frozen=True, kw_only=True)
+class DrawsNegatives(FederatedModel):
+    """Base of the models whose devices draw items that their users do not have."""
+
+    spares_tested: bool = option(
+        "Whether devices know the items that their users are tested on, and never draw these. Published code "
+        "does so [zhang2023]; it tells devices the answer, so that figures compare with no others.",
+        False,
+    )
+
+    @property
+    def told_tested(self) -> bool:
+        """Whether negatives spare what users are tested on."""
+        return self.spares_tested
+
+
 def batches(count: int, size: int, random: np.random.Generator | None = None) -> Iterator[Ints]:
     """Yield the places of so many examples, each once, in batches of a size at most; shuffled, if random."""
     order = np.arange(count) if random is None else random.permutation(count)
@@ -51,14 +67,15 @@ def batches(count: int, size: int, random: np.random.Generator | None = None) ->
 def others(random: np.random.Generator, profile: Profile, count: int) -> Ints:
     """Return items that a user does not have, evenly drawn with replacement, shape (count,).
 
-    None for who has all.
+    None where the user has all, or the device spares the rest.
     """
-    left = profile.n_items - profile.items.size
+    known = np.union1d(profile.items, profile.spared) if profile.spared.size else profile.items
+    left = profile.n_items - known.size
     if not left:
         return np.zeros(0, dtype=np.int64)
     drawn = random.integers(left, size=count)
-    # The item with so many before it that the user does not have.
-    skipped = np.searchsorted(profile.items - np.arange(profile.items.size), drawn, side="right")
+    # The item with so many before it that can be drawn.
+    skipped = np.searchsorted(known - np.arange(known.size), drawn, side="right")
     return drawn + skipped
 
 

@@ -32,6 +32,9 @@ State = tuple[Floats, ...]
 """The arrays that a device keeps; of several devices, with the devices first."""
 
 
+_NONE = np.zeros(0, dtype=np.int32)
+
+
 class Profile(NamedTuple):
     """What one user holds."""
 
@@ -41,6 +44,8 @@ class Profile(NamedTuple):
     """Ratings; NaN of implicit data; shape (ratings,)."""
     n_items: int
     """Items of the catalogue."""
+    spared: Int32s = _NONE
+    """Items that the device knows of beside those, and never draws; ascending."""
 
 
 class Update(NamedTuple):
@@ -87,23 +92,28 @@ class Devices:
     """With the devices first."""
     keys: Uint64s
     """Of their generators, shape (users, 2)."""
+    spared: Profiles | None = None
+    """Items that they never draw, beside those that their users have; None without any."""
 
     @classmethod
-    def in_round(cls, profiles: Profiles, state: State, draws: RoundDraws) -> Self:
+    def in_round(
+        cls, profiles: Profiles, state: State, draws: RoundDraws, spared: Profiles | None = None
+    ) -> Self:
         """Return devices that draw in a round what nobody else knows."""
         own = draws.devices.asked(b"draws of a model")
         # Other words of a user say whose updates are checked.
         keys = [own.per_user(index, draws.round_index) for index in (3, 4)]
-        return cls(profiles, state, np.stack(keys, axis=1))
+        return cls(profiles, state, np.stack(keys, axis=1), spared)
 
     def of_users(self, users: AnyInts) -> Self:
         """Return some of the devices, in the order given."""
         kept = tuple(each[users] for each in self.state)
-        return type(self)(self.profiles.of_users(users), kept, self.keys[users])
+        spared = None if self.spared is None else self.spared.of_users(users)
+        return type(self)(self.profiles.of_users(users), kept, self.keys[users], spared)
 
     @classmethod
     def joined(cls, parts: "Sequence[Self]") -> Self:
-        """Return the devices of several parts, one part after the other."""
+        """Return the devices of several parts, one part after the other; they spare nothing."""
         state = tuple(np.concatenate(each) for each in zip(*(part.state for part in parts), strict=True))
         profiles = Profiles.joined([part.profiles for part in parts])
         return cls(profiles, state, np.concatenate([part.keys for part in parts]))
@@ -113,6 +123,9 @@ class Devices:
         items, values = read_only((self.profiles.items, self.profiles.values))
         for user, (start, stop) in enumerate(pairwise(self.profiles.indptr.tolist())):
             profile = Profile(items[start:stop], values[start:stop], self.profiles.n_items)
+            if self.spared is not None:
+                spared = slice(*self.spared.indptr[user : user + 2])
+                profile = profile._replace(spared=self.spared.items[spared])
             yield profile, generator_of(self.keys[user]), tuple(each[user, ...] for each in self.state)
 
 
@@ -186,6 +199,11 @@ class FederatedModel(Options):
     def defines(self, *methods: str) -> bool:
         """Return whether a class defines methods, all of them."""
         return all(getattr(type(self), name) is not getattr(FederatedModel, name) for name in methods)
+
+    @property
+    def told_tested(self) -> bool:
+        """Whether devices know what they are tested on; see `dprec.protocols.base.Protocol.told_tested`."""
+        return False
 
     @property
     def keeps(self) -> bool:

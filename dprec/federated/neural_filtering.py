@@ -14,13 +14,13 @@ import numpy as np
 
 from dprec.arrays import Floats, Ints
 from dprec.components import option
-from dprec.federated.local_training import LocallyTrained, batches, others
+from dprec.federated.local_training import DrawsNegatives, LocallyTrained, batches, others
 from dprec.federated.model import Parameters, Profile, State, Update
 from dprec.ratings import RatingScale
 
 
 @dataclass(frozen=True, kw_only=True)
-class NeuralFiltering(LocallyTrained):
+class NeuralFiltering(DrawsNegatives, LocallyTrained):
     """Vectors of items and a network, learned from what devices change; users' vectors stay where they are.
 
     The paper divides the sum of items' changes by how many devices trained them; that number would be one

@@ -16,15 +16,15 @@ import numpy as np
 from dprec.arrays import Floats
 from dprec.components import option
 from dprec.federated.adam import Adam
-from dprec.federated.local_training import others
-from dprec.federated.model import FederatedModel, Parameters, Profile, State, Update
+from dprec.federated.local_training import DrawsNegatives, others
+from dprec.federated.model import Parameters, Profile, State, Update
 from dprec.ratings import RatingScale
 
 _SECTION = "he2020, section 4.1.2"
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnEdges(FederatedModel):
+class OwnEdges(DrawsNegatives):
     """Vectors of items, learned from rankings of single users; devices keep nothing between rounds."""
 
     kind: Literal["lightgcn-free"] = "lightgcn-free"

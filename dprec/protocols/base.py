@@ -142,6 +142,8 @@ class Facts:
     """Whether devices or server draw noise that protects somebody."""
     starts_at_random: bool = False
     """Whether devices are asked about parameters that the server learns, other ones in every run."""
+    told_tested: bool = False
+    """Whether a simulation tells devices what they are tested on, as no deployment can."""
     baseline: str | None = None
     """Which of the `BASELINES` it is, whatever it is called; None for any other protocol."""
     fit: Options | None = None
@@ -415,6 +417,8 @@ def check_suits(protocol: Protocol, train: Ratings, test: Ratings | None = None)
         raise SettingError("kind", found, accepted)
     suited = protocol.suited(Public.of(train))
     suited.check(train)
+    if isinstance(test, ColdRatings) and suited.facts.told_tested:
+        raise SettingError("", "devices that spare what they are tested on, with cold users", "another split")
     if isinstance(test, ColdRatings) and not suited.folds_in:
         found = f"{suited.kind!r}, which predicts for those alone who took part, with cold users"
         kinds = ", ".join(dict.fromkeys(_kinds_where(Protocol, lambda kind: kind.folds_in)))

@@ -123,6 +123,7 @@ class FederatedProtocol(BroadcastProtocol):
             learns="federated-model",
             predicts=self.model.predicted,
             starts_at_random=True,
+            told_tested=self.model.told_tested,
         )
 
     @property

@@ -6,6 +6,7 @@ from dprec.components import Registry, one_of
 from dprec.protocols.base import Protocol
 from dprec.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, RandomListProtocol
 from dprec.protocols.best import BestProtocol
+from dprec.protocols.counted_negatives import CountedNegativesProtocol
 from dprec.protocols.federated import FederatedProtocol
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.protocols.gram import GramProtocol, PairsInBlanketProtocol
@@ -38,6 +39,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         GlobalMeanProtocol,
         BestProtocol,
         RandomListProtocol,
+        CountedNegativesProtocol,
         PopularityProtocol,
         EaseProtocol,
         IalsProtocol,

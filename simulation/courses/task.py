@@ -134,6 +134,8 @@ class Task(ServerTask):
     """Where a protocol with rounds keeps its state."""
     chosen: Uint8s | None = None
     """The number of every user's own epsilon; None if all have the same; shape (users,)."""
+    tested: Ratings | None = None
+    """What users are tested on, where devices are told; see `dprec.protocols.base.Facts.told_tested`."""
     never_asked: Bools | None = None
     """Whom a deployment of the same attendance asked nothing; nothing is charged to them; shape (users,)."""
     restore: Callable[[HeldQuestion], None]

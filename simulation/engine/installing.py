@@ -56,17 +56,20 @@ class Installer:
         present: Bools | None = None,
         absent: Bools | None = None,
         liars: Liars | None = None,
+        tested: Ratings | None = None,
     ) -> Task:
         """Install what devices hold, and return the protocol's task; see `Task`.
 
-        ``present``: who is asked; ``absent``: who is silent; ``liars``: the last users.
+        ``present``: who is asked; ``absent``: who is silent; ``liars``: the last users; ``tested``: what
+        devices are told that they are tested on.
         """
         represents, privacy = self.config.dataset.represented(train.n_users), self.config.protocol.privacy
         chosen = chosen_epsilons(privacy, train, self.config.seed, 0 if liars is None else liars.users)
         refuses, hosted = refusing(privacy, chosen), self._users_per_node(train.n_users)
         silent = absent if refuses is None else refuses if absent is None else refuses | absent
         given = protocol if represents is None else protocol.represented()
-        group = self._install(held, given, keys, hosted, silent, chosen, liars)
+        told = held if tested is None else held.beside(tested)
+        group = self._install(told, given, keys, hosted, silent, chosen, liars)
         return Task(
             train=train,
             judged=judged,
@@ -86,6 +89,7 @@ class Installer:
             represents=represents,
             attacked=bool(self.config.attacks),
             chosen=chosen,
+            tested=tested,
             never_asked=None if self.attendance is None else self.attendance.never_asked,
         )
 
