@@ -299,8 +299,8 @@ def _suited(config: RunConfig, public: Public) -> Protocol:
 
 
 _TOLD = (
-    "Devices know which items they are tested on, and never draw them as negatives: a device that only counts "
-    "what it drew finds these items without anybody's help (protocol counted-negatives), so that the "
+    "Devices know which items they are tested on, and never draw them as negatives: a device that only "
+    "counts what it drew finds these items without anybody's help (protocol counted-negatives), so that the "
     "accuracy compares with no other."
 )
 

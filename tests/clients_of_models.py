@@ -1,12 +1,13 @@
 """Federated models of one client each, which a configuration can name."""
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from dprec.arrays import Floats
 from dprec.components import option
-from dprec.federated import FederatedModel, Parameters, Profile, State, Update
+from dprec.federated import DrawsNegatives, FederatedModel, Parameters, Profile, State, Update, others
 from dprec.ratings import RatingScale
 
 
@@ -79,3 +80,27 @@ class OfLength(FederatedModel):
 
     def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:
         return parameters[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RememberSpared(DrawsNegatives):
+    """Devices learn nothing but what they were told to spare, and rank it first."""
+
+    predicted: ClassVar[Literal["ratings", "lists"]] = "lists"
+
+    def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
+        return (np.zeros(1),)
+
+    def begin(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> State:
+        return (np.zeros(n_items),)
+
+    def update(
+        self, parameters: Parameters, profile: Profile, random: np.random.Generator, state: State
+    ) -> Update:
+        assert not np.isin(others(random, profile, 1_000), [*profile.items, *profile.spared]).any()
+        known = state[0].copy()
+        known[profile.spared] = 1.0
+        return Update((np.zeros(1),), (known,))
+
+    def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:
+        return state[0]

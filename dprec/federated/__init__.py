@@ -12,6 +12,7 @@ from dprec.federated.alone import (
 )
 from dprec.federated.collaborative_filtering import CollaborativeFiltering
 from dprec.federated.contract import BEFORE_A_RUN, RULES, Broken, Rule, Trial, verdicts
+from dprec.federated.local_training import DrawsNegatives, others
 from dprec.federated.matrix_factorization import AveragedFactorization
 from dprec.federated.model import (
     Computed,
@@ -52,6 +53,7 @@ __all__ = [
     "Computed",
     "ContractError",
     "Devices",
+    "DrawsNegatives",
     "FederatedModel",
     "NeuralFiltering",
     "OwnEdges",
@@ -70,6 +72,7 @@ __all__ = [
     "check_updates",
     "code_of",
     "moved_by_others",
+    "others",
     "some_devices",
     "some_people",
     "verdicts",

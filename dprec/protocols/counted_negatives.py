@@ -28,14 +28,8 @@ class CountedNegativesProtocol(SilentProtocol):
     kind: Literal["counted-negatives"] = "counted-negatives"
     predicted: ClassVar[Predicted] = "lists"
     predicts_by: ClassVar[str] = "every device counts what it drew"
-    rounds: int = option("How often a device draws.", 100, ge=1, published=100, source="zhang2023, section 5.1")
-    negatives: int = option(
-        "Items drawn for each of a user's, in each round, with replacement.",
-        4,
-        ge=1,
-        published=4,
-        source="zhang2023, section 5.1",
-    )
+    rounds: int = option("How often a device draws.", 100, ge=1)
+    negatives: int = option("Items drawn for each of a user's, in each round, with replacement.", 4, ge=1)
     spares_tested: bool = option(
         "Whether devices know the items that their users are tested on, and never draw these.", False
     )

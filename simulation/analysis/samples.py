@@ -4,8 +4,10 @@ Which of two recommenders is better among a few drawn items need not be better a
 [krichene2020]), so what a sample says of protocols stands beside what the catalogue says.
 """
 
+import math
 from collections.abc import Sequence
 from itertools import permutations
+from typing import NamedTuple
 
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import number
@@ -13,7 +15,38 @@ from simulation.analysis.vocabulary import number
 _DIGITS = 4
 """Decimals at which two protocols must differ in both rankings to be told."""
 
+_QUANTILE = 1.96
+"""Standard errors of a difference that chance exceeds once in twenty times."""
+
 _FIGURES = {"hit_rate_at_10": "hit rate at 10", "ndcg_at_10": "NDCG at 10", "recall_at_10": "recall at 10"}
+
+
+class _Ranked(NamedTuple):
+    """A result by one figure."""
+
+    result: ProtocolResult
+    whole: float
+    """Over the catalogue, from 0 to 1."""
+    sampled: float
+    users: float
+
+    def below(self, other: "_Ranked") -> bool:
+        """Return whether the other is better over the catalogue and worse in the sample."""
+        return _above(other.whole, self.whole) and _above(self.sampled, other.sampled)
+
+    def chance(self, other: "_Ranked", figure: str) -> float:
+        """Return by how much two results may differ by chance, at most.
+
+        What lies between 0 and 1 with a mean m varies by m (1 - m) at most, and two results for the same
+        users differ less by chance than two for others.
+        """
+        spread = sum(mean * (1 - mean) for mean in (getattr(self, figure), getattr(other, figure)))
+        return _QUANTILE * math.sqrt(spread / min(self.users, other.users))
+
+    def surely_below(self, other: "_Ranked") -> bool:
+        """Return whether neither of the differences can be chance."""
+        apart = {"whole": other.whole - self.whole, "sampled": self.sampled - other.sampled}
+        return all(gap > self.chance(other, figure) for figure, gap in apart.items())
 
 
 def reversed_by_samples(results: Sequence[ProtocolResult]) -> list[str]:
@@ -24,31 +57,36 @@ def reversed_by_samples(results: Sequence[ProtocolResult]) -> list[str]:
     notes, told = [], set[tuple[tuple[float, float], ...]]()
     for figure, label in _FIGURES.items():
         known = [
-            (result, whole, sampled)
+            _Ranked(result, whole, sampled, result.mean("ranking_users") or 1.0)
             for result in results
             if (whole := result.mean(f"ranking_{figure}")) is not None
             and (sampled := result.mean(f"sampled_ranking_{figure}")) is not None
         ]
         # Of one test item each, recall is the hit rate.
-        figures = tuple((whole, sampled) for _, whole, sampled in known)
+        figures = tuple((each.whole, each.sampled) for each in known)
         if figures in told:
             continue
         told.add(figures)
-        apart = [
-            (better, worse)
-            for better, worse in permutations(known, 2)
-            if _above(better[1], worse[1]) and _above(worse[2], better[2])
-        ]
-        if apart:
-            better, worse = max(apart, key=lambda pair: (pair[0][1] - pair[1][1]) * (pair[1][2] - pair[0][2]))
+        if apart := [(better, worse) for better, worse in permutations(known, 2) if worse.below(better)]:
             pairs = len(known) * (len(known) - 1) // 2
-            notes.append(
-                f"Sampled rankings reverse the order of {len(apart)} of {pairs} pairs by {label}: "
-                f"{_named(better[0])} has {number(better[1], _DIGITS)} over the catalogue and "
-                f"{number(better[2], _DIGITS)} in the sample, {_named(worse[0])} {number(worse[1], _DIGITS)} "
-                f"and {number(worse[2], _DIGITS)}. The catalogue is what people are recommended from."
-            )
+            notes.append(f"Sampled rankings reverse the order of {_told(apart, pairs, label)}")
     return notes
+
+
+def _told(apart: list[tuple[_Ranked, _Ranked]], pairs: int, label: str) -> str:
+    """Return how many pairs are reversed, how many of these beyond chance, and the widest of them."""
+    sure = [(better, worse) for better, worse in apart if worse.surely_below(better)]
+    better, worse = max(
+        sure or apart,
+        key=lambda pair: (pair[0].whole - pair[1].whole) * (pair[1].sampled - pair[0].sampled),
+    )
+    beyond = f"{len(sure)} of them beyond chance (95 %)" if sure else "none of them beyond chance (95 %)"
+    return (
+        f"{len(apart)} of {pairs} pairs by {label}, {beyond}: {_named(better.result)} has "
+        f"{number(better.whole, _DIGITS)} over the catalogue and {number(better.sampled, _DIGITS)} in the "
+        f"sample, {_named(worse.result)} {number(worse.whole, _DIGITS)} and {number(worse.sampled, _DIGITS)}."
+        " The catalogue is what people are recommended from."
+    )
 
 
 def _above(one: float, other: float) -> bool:

@@ -210,3 +210,32 @@ def test_a_reply_holds_reports_alone(server: Server) -> None:
     assert isinstance(answered, ConfigRecord)
     assert set(answered) == {"first", "reports"}
     assert Reports.of(answered).reports == server.updates(1, sent(2.0))
+
+
+def told(spares: bool, nodes: int | None = None, **split: Any) -> dict[str, Any]:
+    """Return a run on sets of items, whose devices may be told what they are tested on."""
+    model = {"kind": "tests.clients_of_models:RememberSpared", "spares_tested": spares}
+    own = {"kind": "federated", "model": model, "rounds": 2}
+    config = small_run(own, USERS, ITEMS, 500, simulation={"backend": "local"})
+    config["dataset"]["positive"] = ">= 1"
+    left_out = {"kind": "leave-one-out", "by": "random"}
+    return config | {"split": split or left_out, "evaluation": {"ranking": {"cutoffs": [1]}}}
+
+
+@pytest.mark.parametrize("spares", [True, False])
+def test_devices_know_what_they_are_tested_on_only_where_a_model_says_so(spares: bool) -> None:
+    """Whoever remembers what it was told to spare needs nothing else, and the run says so."""
+    summary = run(told(spares)).summary
+    hits = summary["accuracy"]["ranking"]["hit_rate_at"]["1"]
+    assert hits == 1.0 if spares else hits < 0.5
+    assert any("which items they are tested on" in note for note in summary["privacy"]["notes"]) is spares
+
+
+def test_what_devices_are_told_does_not_depend_on_the_nodes(tmp_path: Path) -> None:
+    whole = bits(None, divided(told(True), "local", 1, "all"), tmp_path / "all")
+    compare(whole, bits(None, divided(told(True), "local", 1, 7), tmp_path / "parts"))
+
+
+def test_cold_users_cannot_be_told_what_they_are_tested_on() -> None:
+    with refused_at("protocol"):
+        run(told(True, kind="cold-users", test_users=0.25, test_fraction=0.4))
