@@ -55,6 +55,7 @@ DIVIDED: dict[str, Callable[[str, int], Parts]] = {
     "new_to_the_target": validation.new_to_the_target,
     "fifth_of_items": partial(fifth_of_sets, validation.movies, 0.2),
     "fifth_of_visits": partial(fifth_of_sets, validation.visits, 0.3),
+    "before_last": validation.before_last,
 }
 
 

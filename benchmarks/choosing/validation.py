@@ -21,7 +21,7 @@ from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets import Dataset, MovieLens100K, MovieLensGenres, MsWeb, selected
 from dprec.randomness import generator
 from dprec.ratings import Ratings
-from dprec.splits import ColdStart, UserHoldout
+from dprec.splits import ColdStart, LeaveOneOut, UserHoldout
 from simulation import load
 from simulation.execution import run_prepared
 
@@ -74,6 +74,14 @@ def fifth_of(dataset: Dataset, test_fraction: float, seed: int) -> tuple[Ratings
     train, fresh = ratings.select(kept), ~np.isin(rows[kept], tested)
     judging = np.isin(np.arange(train.count), UserHoldout().test_rows(train, 100 + seed))
     return train, judging, fresh
+
+
+def before_last(folder: str, seed: int) -> Parts:
+    """Return all ratings of MovieLens 100K as positive but each user's last two, and the last but one."""
+    data = selected(MovieLens100K(path=folder, positive=">= 1"))
+    train, learned = (LeaveOneOut(count=count).split(data, seed)[0] for count in (1, 2))
+    cells, known = (each.users * each.n_items + each.items for each in (train, learned))
+    return learned, train.select(~np.isin(cells, known))
 
 
 def measured(

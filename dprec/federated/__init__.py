@@ -13,6 +13,7 @@ from dprec.federated.alone import (
 from dprec.federated.collaborative_filtering import CollaborativeFiltering
 from dprec.federated.contract import BEFORE_A_RUN, RULES, Broken, Rule, Trial, verdicts
 from dprec.federated.local_training import DrawsNegatives, others
+from dprec.federated.low_rank import LowRankUpdates
 from dprec.federated.matrix_factorization import AveragedFactorization
 from dprec.federated.model import (
     Computed,
@@ -21,21 +22,32 @@ from dprec.federated.model import (
     FederatedModel,
     Parameters,
     Profile,
+    Shapes,
     State,
     Update,
     arrays_of,
     as_array,
     begun,
+    shapes_of,
 )
 from dprec.federated.neural_filtering import NeuralFiltering
 from dprec.federated.propagation import OwnEdges
+from dprec.federated.reconstruction import Reconstruction
 from dprec.federated.shared_representation import SharedRepresentation
 from dprec.federated.updates import LARGEST_CLIP, LEAST_CLIP, STEPS, UpdateCode, code_of
 
 MODELS: Registry[FederatedModel] = Registry(
     "model",
     FederatedModel,
-    [CollaborativeFiltering, AveragedFactorization, NeuralFiltering, SharedRepresentation, OwnEdges],
+    [
+        CollaborativeFiltering,
+        AveragedFactorization,
+        NeuralFiltering,
+        SharedRepresentation,
+        OwnEdges,
+        Reconstruction,
+        LowRankUpdates,
+    ],
 )
 
 __all__ = [
@@ -55,11 +67,14 @@ __all__ = [
     "Devices",
     "DrawsNegatives",
     "FederatedModel",
+    "LowRankUpdates",
     "NeuralFiltering",
     "OwnEdges",
     "Parameters",
     "Profile",
+    "Reconstruction",
     "Rule",
+    "Shapes",
     "SharedRepresentation",
     "State",
     "Trial",
@@ -73,6 +88,7 @@ __all__ = [
     "code_of",
     "moved_by_others",
     "others",
+    "shapes_of",
     "some_devices",
     "some_people",
     "verdicts",

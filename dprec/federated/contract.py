@@ -35,6 +35,7 @@ from dprec.federated.model import (
     as_array,
     one_by_one,
     read_only,
+    shapes_of,
 )
 from dprec.federated.updates import LARGEST_CLIP, LEAST_CLIP, UpdateCode
 from dprec.randomness import generator
@@ -87,14 +88,15 @@ class Trial:
     def played(self, devices: Devices) -> Iterator[tuple[Parameters, Devices, Computed]]:
         """Yield the parameters of each round, the devices, and what they compute."""
         parameters, step = self.start(), self.model.steps()
-        code = UpdateCode(tuple(each.shape for each in parameters), self.clip, 0.0)
+        shapes = shapes_of(parameters)
+        code = UpdateCode(self.model.sends(shapes), self.clip, 0.0)
         holds = np.diff(devices.profiles.indptr) > 0
         for number in range(1, self.rounds + 1):
             computed = self.model.computed(parameters, devices)
             yield parameters, devices, computed
             mean = code.mean(tuple(each[holds] for each in computed.updates))
             moved = arrays_of(self.model, "step returned", step(parameters, mean, number))
-            _check_shapes("step", moved, code.shapes)
+            _check_shapes("step", moved, shapes)
             parameters = _sent(moved)
             devices = replace(devices, state=computed.state, keys=some_keys(holds.size, number))
 
@@ -253,7 +255,8 @@ def _same(one: AnyArray, other: AnyArray) -> bool:
 def _shapes(trial: Trial) -> Broken | None:
     for users in (1, *trial.groups):
         for parameters, devices, computed in trial.played(trial.devices(users)):
-            _check_shapes("updates", computed.updates, [(users, *each.shape) for each in parameters])
+            sent = trial.model.sends(shapes_of(parameters))
+            _check_shapes("updates", computed.updates, [(users, *shape) for shape in sent])
             trial.predicted(parameters, devices)
     return None
 
@@ -432,7 +435,7 @@ def _clipped(trial: Trial) -> Broken | None:
     for parameters, devices, computed in trial.played(trial.devices(8)):
         holds = np.diff(devices.profiles.indptr) > 0
         for size, bit in ((1e-9, 0.0), (1.0, 0.0), (1.0, 0.05), (1e9, 0.05), (1e200, 0.0)):
-            code = UpdateCode(tuple(each.shape for each in parameters), trial.clip, 0.0, bit)
+            code = UpdateCode(trial.model.sends(shapes_of(parameters)), trial.clip, 0.0, bit)
             with np.errstate(over="ignore"):
                 updates = tuple(each * np.float64(size) for each in computed.updates)
                 sent = code.clipped(updates, holds)

@@ -84,3 +84,19 @@ def scattered(rows: Floats, items: AnyInts, n_items: int) -> Floats:
     whole = np.zeros((n_items, *rows.shape[1:]))
     whole[items] = rows
     return whole
+
+
+def examples(random: np.random.Generator, profile: Profile, negatives: int) -> tuple[Ints, Floats]:
+    """Return a user's items, then drawn ones, so many for each; and their labels, 1 or 0 of those drawn."""
+    drawn = others(random, profile, negatives * profile.items.size)
+    return np.concatenate([profile.items, drawn]), np.repeat([1.0, 0.0], [profile.items.size, drawn.size])
+
+
+def chances(scores: Floats) -> Floats:
+    """Return 1 / (1 + exp(-score)), for scores of any size."""
+    return 0.5 * (1 + np.tanh(scores / 2))
+
+
+def cross_entropy(scores: Floats, labels: Floats) -> float:
+    """Return the mean binary cross-entropy of scores that are logits; NaN of none."""
+    return float(np.mean(np.logaddexp(0.0, scores) - labels * scores)) if scores.size else np.nan

@@ -28,6 +28,9 @@ from dprec.ratings import RatingScale
 Parameters = tuple[Floats, ...]
 """The arrays of a model."""
 
+Shapes = tuple[tuple[int, ...], ...]
+"""Of some arrays, one after the other."""
+
 State = tuple[Floats, ...]
 """The arrays that a device keeps; of several devices, with the devices first."""
 
@@ -52,8 +55,8 @@ class Update(NamedTuple):
     """What one device computes in a round."""
 
     change: Parameters
-    """How the parameters should move, in their shapes, such as minus a gradient, or what training on the
-    device changes; it is clipped, whole.
+    """How the parameters should move, such as minus a gradient, or what training on the device changes; it is
+    clipped, whole. In their shapes, or those that `FederatedModel.sends` returns.
     """
     state: State = ()
     """What the device keeps for its next round; it is never sent."""
@@ -173,8 +176,15 @@ class FederatedModel(Options):
         """Return what one device predicts of every item, shape (items,)."""
         raise NotImplementedError
 
+    def sends(self, shapes: Shapes) -> Shapes:
+        """Return the shapes of an update, given those of the parameters: by default the same.
+
+        Where they differ, `step` is given the mean update in these shapes.
+        """
+        return shapes
+
     def updates(self, parameters: Parameters, profiles: Profiles) -> Parameters:
-        """Return the changes that a whole partition computes: for each parameter its shape, users first.
+        """Return the changes that a whole partition computes: in the shapes of an update, users first.
 
         For models that keep nothing on devices and draw nothing there.
         """
@@ -235,7 +245,7 @@ class FederatedModel(Options):
 def one_by_one(model: FederatedModel, parameters: Parameters, devices: Devices) -> Computed:
     """Return what devices compute one after the other; see `FederatedModel.computed`."""
     users, given = devices.profiles.n_users, read_only(parameters)
-    rows = tuple(np.zeros((users, *each.shape)) for each in parameters)
+    rows = tuple(np.zeros((users, *shape)) for shape in model.sends(shapes_of(parameters)))
     state, losses = tuple(each.copy() for each in devices.state), np.full(users, np.nan)
     for user, (profile, random, kept) in enumerate(devices.each()):
         if not profile.items.size:
@@ -245,7 +255,7 @@ def one_by_one(model: FederatedModel, parameters: Parameters, devices: Devices) 
             accepted = "dprec.federated.Update(change, state, loss), of which the last two can be left out"
             raise ContractError.of(model, f"update returned {type(made).__name__}", accepted)
         for name, maker, found, places in (
-            ("change", "start", made.change, rows),
+            ("change", "sends" if model.defines("sends") else "start", made.change, rows),
             ("state", "begin", made.state, state),
         ):
             arrays = arrays_of(model, f"{name} is", found)
@@ -302,6 +312,11 @@ def arrays_of(model: FederatedModel, said: str, values: Any) -> Parameters:
         accepted = "a tuple of arrays, also where it is one"
         raise ContractError.of(model, f"{said} {type(values).__name__}", accepted)
     return tuple(map(as_array, values))
+
+
+def shapes_of(arrays: Sequence[AnyArray]) -> Shapes:
+    """Return the shapes of some arrays."""
+    return tuple(each.shape for each in arrays)
 
 
 def read_only(arrays: Sequence[AnyArray]) -> tuple[Any, ...]:

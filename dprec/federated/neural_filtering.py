@@ -14,7 +14,14 @@ import numpy as np
 
 from dprec.arrays import Floats, Ints
 from dprec.components import option
-from dprec.federated.local_training import DrawsNegatives, LocallyTrained, batches, others
+from dprec.federated.local_training import (
+    DrawsNegatives,
+    LocallyTrained,
+    batches,
+    chances,
+    cross_entropy,
+    examples,
+)
 from dprec.federated.model import Parameters, Profile, State, Update
 from dprec.ratings import RatingScale
 
@@ -75,9 +82,7 @@ class NeuralFiltering(DrawsNegatives, LocallyTrained):
         shared, own = (tuple(each.copy() for each in arrays) for arrays in (parameters, state))
         losses = []
         for _ in range(self.epochs):
-            drawn = others(random, profile, self.negatives * profile.items.size)
-            items = np.concatenate([profile.items, drawn])
-            labels = np.repeat([1.0, 0.0], [profile.items.size, drawn.size])
+            items, labels = examples(random, profile, self.negatives)
             for places in batches(items.size, self.batch, random):
                 loss, slopes, own_slopes = gradients(shared, own, items[places], labels[places])
                 losses.append(loss)
@@ -115,8 +120,8 @@ def gradients(
     _, _, first, _, second, _, output, _ = shared
     width, multiplied, fed = own[0].size, shared[0][items], shared[1][items]
     hidden, last, scores = _forward(shared, own, multiplied, fed)
-    loss = float(np.mean(np.logaddexp(0.0, scores) - labels * scores))
-    errors = 0.5 * (1 + np.tanh(scores / 2)) - labels
+    loss = cross_entropy(scores, labels)
+    errors = chances(scores) - labels
     at_last = np.outer(errors, output[width:]) * (last > 0)
     at_hidden = at_last @ second.T * (hidden > 0)
     of_product = errors @ multiplied

@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 
 from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces
-from dprec.federated.model import FederatedModel, Parameters, arrays_of
+from dprec.federated.model import FederatedModel, Parameters, Shapes, arrays_of, shapes_of
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.randomness import ReleaseDraws, fine_deviates, normal_steps
 from dprec.ratings import RatingScale
@@ -36,19 +36,21 @@ _HALVES = 6
 class UpdateCode:
     """How updates become reports, sums and means."""
 
-    shapes: tuple[tuple[int, ...], ...]
-    """Of the parameters."""
+    shapes: Shapes
+    """Of an update."""
     clip: float
     """Largest norm of an update."""
     deviation: float
     """Of the noise that a device adds to each number, in clips; 0 if it adds none."""
     bit: float = 0.0
     """Size of the number that says whether an update was short, in clips, up to 1; 0 where none says it."""
+    received: Shapes | None = None
+    """Of the parameters; None if they have the shapes of an update."""
 
     @property
     def size(self) -> int:
         """Numbers of an update."""
-        return sum(map(math.prod, self.shapes))
+        return _size(self.shapes)
 
     @property
     def width(self) -> int:
@@ -85,7 +87,8 @@ class UpdateCode:
 
     def unpack(self, data: bytes) -> tuple[Self, Parameters]:
         """Read a broadcast, with the code for its clip; raises ValueError when it is malformed."""
-        if len(data) != self.width * _NUMBER.itemsize:
+        shapes = self.shapes if self.received is None else self.received
+        if len(data) != (_size(shapes) + (self.bit > 0)) * _NUMBER.itemsize:
             raise ValueError(f"parameters of {len(data)} bytes")
         numbers = np.frombuffer(data, dtype=_NUMBER).astype(np.float64)
         if not np.isfinite(numbers).all():
@@ -94,7 +97,7 @@ class UpdateCode:
         # In single precision, the least clip is a little below itself.
         if not np.float32(LEAST_CLIP) <= clip <= LARGEST_CLIP:
             raise ValueError(f"a clip of {clip:g}")
-        return replace(self, clip=clip), self._cut(numbers[: self.size])
+        return replace(self, clip=clip), _cut(numbers, shapes)
 
     def reports(self, steps: Int32s, draws: RoundDraws, senders: Bools | None = None) -> Pieces:
         """Return reports of what `steps` returned, with the device's own noise if it adds any.
@@ -127,7 +130,7 @@ class UpdateCode:
 
     def mean(self, updates: Parameters) -> Parameters:
         """Return the mean of clipped updates, of users who all take part, without noise."""
-        return self._cut(self.scaled(updates).mean(axis=0) * self.clip)
+        return _cut(self.scaled(updates).mean(axis=0) * self.clip, self.shapes)
 
     def steps(self, updates: Parameters, holds: Bools | None = None) -> tuple[Int32s, Floats]:
         """Return clipped updates in whole steps, shape (users, width), and their norms before clipping.
@@ -193,15 +196,20 @@ class UpdateCode:
         if deviation:
             random = draws.generator("noise of updates", total)
             total = total + normal_steps(random, deviation * STEPS, total.shape)
-        mean = self._cut(total[: self.size].astype(np.float64) * (self.clip / (STEPS * users)))
+        mean = _cut(total.astype(np.float64) * (self.clip / (STEPS * users)), self.shapes)
         if not self.bit:
             return mean, math.nan
         return mean, min(max(0.5 + float(total[-1]) / (2 * self._bit_steps * users), 0.0), 1.0)
 
-    def _cut(self, numbers: Floats) -> Parameters:
-        ends = np.cumsum([math.prod(shape) for shape in self.shapes])
-        parts = np.split(numbers, ends[:-1])
-        return tuple(part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True))
+
+def _size(shapes: Shapes) -> int:
+    return sum(map(math.prod, shapes))
+
+
+def _cut(numbers: Floats, shapes: Shapes) -> Parameters:
+    """Return arrays of some shapes from their numbers, one array after the other; further ones are left."""
+    parts = np.split(numbers, np.cumsum([math.prod(shape) for shape in shapes]))
+    return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=False))
 
 
 def _rows(updates: Parameters) -> Floats:
@@ -217,5 +225,5 @@ def code_of(
     """Return how the updates of a model for a catalogue are sent; see `UpdateCode`."""
     # What a model starts with is drawn, but its shapes are not.
     made = model.start(n_items, scale, np.random.Generator(np.random.PCG64(0)))
-    parameters = arrays_of(model, "start returned", made)
-    return UpdateCode(tuple(each.shape for each in parameters), clip, deviation, bit)
+    received = shapes_of(arrays_of(model, "start returned", made))
+    return UpdateCode(model.sends(received), clip, deviation, bit, received)

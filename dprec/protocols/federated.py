@@ -38,6 +38,7 @@ from dprec.federated import (
     check_updates,
     code_of,
     moved_by_others,
+    shapes_of,
     some_devices,
 )
 from dprec.gradients import Aggregate, RoundDraws
@@ -560,7 +561,7 @@ class ModelServer(LearningServer):
         """Go on from what `arrays` was after a round."""
         self.parameters = tuple(arrays[f"parameter {place}"] for place in range(len(self.parameters)))
         self.coding = replace(self.coding, clip=float(arrays["clip"]))
-        if tuple(each.shape for each in self.parameters) != self.coding.shapes:
+        if shapes_of(self.parameters) != self.coding.received:
             raise ValueError("parameters of another model")
         steps = {name: each for name, each in arrays.items() if name.startswith("step ")}
         if steps:

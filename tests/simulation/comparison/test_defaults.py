@@ -15,8 +15,10 @@ _REFERENCE = "a federated model without privacy, to compare one's own with"
 
 ELSEWHERE = {
     "blp-mf": "the example of documents, in compare-quick; published as blp-mog-mf",
+    "colr": _REFERENCE,
     "fedavg-mf": _REFERENCE,
     "fedncf": _REFERENCE,
+    "fedrecon": _REFERENCE,
     "fedrep": _REFERENCE,
     "lightgcn-free": _REFERENCE,
     "own-budgets-on-device": "users choose their budgets, so that no epsilon is the same for all protocols",

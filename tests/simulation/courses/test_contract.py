@@ -19,10 +19,12 @@ CLAIMED = {
     *("sampled-negatives", "personalised-sampling"),
 }
 WITHOUT_PRIVACY = {
+    "colr",
     "ease",
     "fedavg-mf",
     "federated-mf",
     "fedncf",
+    "fedrecon",
     "fedrep",
     "global-mean",
     "ials",
