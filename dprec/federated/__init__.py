@@ -12,6 +12,7 @@ from dprec.federated.alone import (
 )
 from dprec.federated.collaborative_filtering import CollaborativeFiltering
 from dprec.federated.contract import BEFORE_A_RUN, RULES, Broken, Rule, Trial, verdicts
+from dprec.federated.gradient_factorization import GradientFactorization
 from dprec.federated.matrix_factorization import AveragedFactorization
 from dprec.federated.model import (
     Computed,
@@ -27,6 +28,7 @@ from dprec.federated.model import (
     begun,
 )
 from dprec.federated.neural_filtering import NeuralFiltering
+from dprec.federated.personal_tables import PersonalTables
 from dprec.federated.propagation import OwnEdges
 from dprec.federated.shared_representation import SharedRepresentation
 from dprec.federated.updates import LARGEST_CLIP, LEAST_CLIP, STEPS, UpdateCode, code_of
@@ -34,7 +36,15 @@ from dprec.federated.updates import LARGEST_CLIP, LEAST_CLIP, STEPS, UpdateCode,
 MODELS: Registry[FederatedModel] = Registry(
     "model",
     FederatedModel,
-    [CollaborativeFiltering, AveragedFactorization, NeuralFiltering, SharedRepresentation, OwnEdges],
+    [
+        CollaborativeFiltering,
+        AveragedFactorization,
+        NeuralFiltering,
+        SharedRepresentation,
+        OwnEdges,
+        PersonalTables,
+        GradientFactorization,
+    ],
 )
 
 __all__ = [
@@ -53,9 +63,11 @@ __all__ = [
     "ContractError",
     "Devices",
     "FederatedModel",
+    "GradientFactorization",
     "NeuralFiltering",
     "OwnEdges",
     "Parameters",
+    "PersonalTables",
     "Profile",
     "Rule",
     "SharedRepresentation",

@@ -16,11 +16,14 @@ _REFERENCE = "a federated model without privacy, to compare one's own with"
 ELSEWHERE = {
     "blp-mf": "the example of documents, in compare-quick; published as blp-mog-mf",
     "fedavg-mf": _REFERENCE,
+    "fedmf": _REFERENCE,
     "fedncf": _REFERENCE,
+    "fedncf-published": _REFERENCE,
     "fedrep": _REFERENCE,
     "lightgcn-free": _REFERENCE,
     "own-budgets-on-device": "users choose their budgets, so that no epsilon is the same for all protocols",
     "personalised-sampling": "users choose their budgets, so that no epsilon is the same for all protocols",
+    "pfedrec": _REFERENCE,
     "pg-mf-reduced": "pg-mf for 200,000 users and 100 items",
     "user-average": "a reference of the published cross-domain systems, in their experiments",
 }

@@ -12,7 +12,10 @@ from dprec.ratings import POSITIVE, Ratings, RatingScale
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import presets
 
-UNBOUNDED = {"federated-mf", "fcf", "fedavg-mf", "fedncf", "fedrep", "lightgcn-free"}
+UNBOUNDED = {
+    *("federated-mf", "fcf", "fedavg-mf", "fedncf", "fedrep", "lightgcn-free"),
+    *("fedmf", "fedncf-published", "pfedrec"),
+}
 """Devices send gradients or changes, of which nothing is derived."""
 
 UNKNOWN = {"pg-mf-reduced", "x-map", "x-map-shrunk", "x-map-local", "nx-map"}

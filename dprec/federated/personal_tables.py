@@ -1,0 +1,111 @@
+"""PFedRec: score functions of users' own, and item tables that devices refine for themselves.
+
+An item's score is linear in its vector, by weights and an offset that stay on the device; users have no
+vectors. In a round a device goes through its items and others that it draws, in batches: a step of its score
+function, then a step of its copy of the item table under the new one, both against the mean cross-entropy
+(Zhang et al. [zhang2023], Algorithm 1). The server averages the tables, and a device predicts by the one that
+it refined itself.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from dprec.arrays import Floats, Ints
+from dprec.components import option
+from dprec.federated.local_training import LocallyTrained, batches, others
+from dprec.federated.model import Parameters, Profile, State, Update
+from dprec.ratings import RatingScale
+
+_CODE = "zhang2023, the authors' code"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonalTables(LocallyTrained):
+    """Vectors of items, learned from what devices change; score functions stay where they are.
+
+    All score functions start alike: the start is sent with the table, and a device keeps by how much its own
+    has moved. Of the table that it refined it keeps the scores alone, as every round starts from the
+    server's. The authors' devices also send their offset, which nobody reads, and draw the negatives of one
+    item without replacement.
+    """
+
+    kind: Literal["pfedrec"] = "pfedrec"
+    papers: ClassVar[tuple[str, ...]] = ("zhang2023",)
+    predicted: ClassVar[Literal["ratings", "lists"]] = "lists"
+    size: int = option("Numbers of an item's vector.", 32, ge=1, le=1024, published=32, source=_CODE)
+    negatives: int = option(
+        "Items that are drawn for each of a user's, anew in each epoch.",
+        4,
+        ge=1,
+        published=4,
+        source=_CODE,
+    )
+    epochs: int = option(
+        "E: passes of a device over its examples, in a round.", 1, ge=1, published=1, source=_CODE
+    )
+    batch: int = option("B: most examples in a step.", 256, ge=1, published=256, source=_CODE)
+    rate: float = option("eta: step of the score function.", 0.1, gt=0, published=0.1, source=_CODE)
+    table_rate: float = option(
+        "Step of the table, in steps of the score function, for each item of the catalogue.",
+        80.0,
+        gt=0,
+        published=80.0,
+        source=_CODE,
+    )
+    deviation: float = option(
+        "Standard deviation of the first vectors of items.", 1.0, gt=0, published=1.0, source=_CODE
+    )
+
+    def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
+        """Return items' vectors, and how score functions start, with the offset last.
+
+        Shapes (items, size) and (size + 1,); see `FederatedModel.start`.
+        """
+        widest = 1 / np.sqrt(self.size)
+        items = self.deviation * random.standard_normal((n_items, self.size))
+        return items, random.uniform(-widest, widest, self.size + 1)
+
+    def begin(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> State:
+        """Return that the score function has not moved, and no scores, shapes (size + 1,) and (items,)."""
+        return np.zeros(self.size + 1), np.zeros(n_items)
+
+    def update(
+        self, parameters: Parameters, profile: Profile, random: np.random.Generator, state: State
+    ) -> Update:
+        """Return how training moves the table, and by how much the score function moved, with its scores."""
+        items, first = parameters
+        own, losses, table = first + state[0], [], items.copy()
+        for _ in range(self.epochs):
+            drawn = others(random, profile, self.negatives * profile.items.size)
+            examples = np.concatenate([profile.items, drawn])
+            labels = np.repeat([1.0, 0.0], [profile.items.size, drawn.size])
+            for places in batches(labels.size, self.batch, random):
+                losses.append(self._train(own, table, examples[places], labels[places]))
+        scores = table @ own[:-1] + own[-1]
+        return Update(
+            (table - items, np.zeros_like(first)), (own - first, scores), losses[0] if losses else np.nan
+        )
+
+    def _train(self, own: Floats, table: Floats, items: Ints, labels: Floats) -> float:
+        """Take both steps on one batch, in place; return its mean loss between them."""
+        vectors = table[items]
+        errors = _probabilities(vectors @ own[:-1] + own[-1]) - labels
+        own -= self.rate / labels.size * np.append(errors @ vectors, errors.sum())
+        scores = vectors @ own[:-1] + own[-1]
+        step = self.rate * self.table_rate * len(table) / labels.size
+        # Each place of an item that was drawn twice is given the same vector: that of both errors.
+        errors = np.bincount(items, _probabilities(scores) - labels)[items]
+        table[items] = vectors - np.outer(step * errors, own[:-1])
+        return float(np.mean(np.logaddexp(0.0, scores) - labels * scores))
+
+    def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:
+        """Return what the table refined last says of all items; the server's, of who never trained."""
+        items, first = parameters
+        own = first + state[0]
+        return state[1] if state[1].any() else items @ own[:-1] + own[-1]
+
+
+def _probabilities(scores: Floats) -> Floats:
+    return 0.5 * (1 + np.tanh(scores / 2))
