@@ -25,10 +25,10 @@ _CODE = "zhang2023, the authors' code"
 class PersonalTables(LocallyTrained):
     """Vectors of items, learned from what devices change; score functions stay where they are.
 
-    All score functions start alike: the start is sent with the table, and a device keeps by how much its own
-    has moved. Of the table that it refined it keeps the scores alone, as every round starts from the
-    server's. The authors' devices also send their offset, which nobody reads, and draw the negatives of one
-    item without replacement.
+    All score functions start alike, as the authors' do: as vectors of items are spherical at random, it does
+    not matter in which direction, and weights have the mean square of theirs. Of the table that it refined a
+    device keeps the scores alone, as every round starts from the server's. The authors' devices also send
+    their offset, which nobody reads, and draw the negatives of one item without replacement.
     """
 
     kind: Literal["pfedrec"] = "pfedrec"
@@ -59,24 +59,19 @@ class PersonalTables(LocallyTrained):
     )
 
     def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
-        """Return items' vectors, and how score functions start, with the offset last.
-
-        Shapes (items, size) and (size + 1,); see `FederatedModel.start`.
-        """
-        widest = 1 / np.sqrt(self.size)
-        items = self.deviation * random.standard_normal((n_items, self.size))
-        return items, random.uniform(-widest, widest, self.size + 1)
+        """Return items' vectors at random, shape (items, size); see `FederatedModel.start`."""
+        return (self.deviation * random.standard_normal((n_items, self.size)),)
 
     def begin(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> State:
-        """Return that the score function has not moved, and no scores, shapes (size + 1,) and (items,)."""
-        return np.zeros(self.size + 1), np.zeros(n_items)
+        """Return the score function, with its offset last, and no scores, shapes (size + 1,) and (items,)."""
+        weights = np.full(self.size, 1 / np.sqrt(3 * self.size))
+        return np.append(weights, 0.0), np.zeros(n_items)
 
     def update(
         self, parameters: Parameters, profile: Profile, random: np.random.Generator, state: State
     ) -> Update:
-        """Return how training moves the table, and by how much the score function moved, with its scores."""
-        items, first = parameters
-        own, losses, table = first + state[0], [], items.copy()
+        """Return how training moves the table, and the score function after it, with its scores."""
+        own, losses, table = state[0].copy(), [], parameters[0].copy()
         for _ in range(self.epochs):
             drawn = others(random, profile, self.negatives * profile.items.size)
             examples = np.concatenate([profile.items, drawn])
@@ -84,9 +79,7 @@ class PersonalTables(LocallyTrained):
             for places in batches(labels.size, self.batch, random):
                 losses.append(self._train(own, table, examples[places], labels[places]))
         scores = table @ own[:-1] + own[-1]
-        return Update(
-            (table - items, np.zeros_like(first)), (own - first, scores), losses[0] if losses else np.nan
-        )
+        return Update((table - parameters[0],), (own, scores), losses[0] if losses else np.nan)
 
     def _train(self, own: Floats, table: Floats, items: Ints, labels: Floats) -> float:
         """Take both steps on one batch, in place; return its mean loss between them."""
@@ -96,15 +89,14 @@ class PersonalTables(LocallyTrained):
         scores = vectors @ own[:-1] + own[-1]
         step = self.rate * self.table_rate * len(table) / labels.size
         # Each place of an item that was drawn twice is given the same vector: that of both errors.
-        errors = np.bincount(items, _probabilities(scores) - labels)[items]
-        table[items] = vectors - np.outer(step * errors, own[:-1])
+        summed = np.bincount(items, _probabilities(scores) - labels)[items]
+        table[items] = vectors - np.outer(step * summed, own[:-1])
         return float(np.mean(np.logaddexp(0.0, scores) - labels * scores))
 
     def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:
         """Return what the table refined last says of all items; the server's, of who never trained."""
-        items, first = parameters
-        own = first + state[0]
-        return state[1] if state[1].any() else items @ own[:-1] + own[-1]
+        own, scores = state
+        return scores if scores.any() else parameters[0] @ own[:-1] + own[-1]
 
 
 def _probabilities(scores: Floats) -> Floats:

@@ -40,11 +40,10 @@ def logistic(score: float) -> float:
 def test_a_score_function_steps_before_the_table_which_follows_the_new_one() -> None:
     """One batch of Algorithm 1 of PFedRec, example by example; items that were drawn twice move twice."""
     model = PersonalTables(size=2, rate=0.3, table_rate=0.7)
-    (table, first), _ = begun(model)
-    moved = np.array([0.2, -0.4, 0.1])
-    made = model.update((table, first), PROFILE, np.random.default_rng(2), (moved, np.zeros(ITEMS)))
+    (table,), own = begun(model)[0], np.array([0.6, -0.2, 0.1])
+    made = model.update((table,), PROFILE, np.random.default_rng(2), (own, np.zeros(ITEMS)))
     chosen, labels = examples(4)
-    weights, offset = (first + moved)[:2], (first + moved)[2]
+    weights, offset = own[:2], own[2]
     slope = np.zeros(3)
     for item, label in zip(chosen, labels, strict=True):
         slope += (logistic(table[item] @ weights + offset) - label) * np.array([*table[item], 1.0])
@@ -56,17 +55,17 @@ def test_a_score_function_steps_before_the_table_which_follows_the_new_one() -> 
         expected[item] -= 0.3 * 0.7 * ITEMS / 15 * (likely - label) * weights
     assert len(set(chosen)) < len(chosen)
     np.testing.assert_allclose(table + made.change[0], expected, atol=1e-12)
-    np.testing.assert_allclose(first + made.state[0], [*weights, offset], atol=1e-12)
+    np.testing.assert_allclose(made.state[0], [*weights, offset], atol=1e-12)
     np.testing.assert_allclose(made.state[1], expected @ weights + offset, atol=1e-12)
     assert made.loss == pytest.approx(np.mean(losses))
-    np.testing.assert_array_equal(model.predict((table, first), PROFILE, made.state), made.state[1])
+    np.testing.assert_array_equal(model.predict((table,), PROFILE, made.state), made.state[1])
 
 
 def test_a_device_that_never_trained_predicts_by_the_table_of_the_server() -> None:
     model = PersonalTables(size=2)
-    (table, first), state = begun(model)
-    expected = [row @ first[:2] + first[2] for row in table]
-    np.testing.assert_allclose(model.predict((table, first), PROFILE, state), expected)
+    (table,), state = begun(model)
+    expected = table.sum(axis=1) / np.sqrt(6)
+    np.testing.assert_allclose(model.predict((table,), PROFILE, state), expected)
 
 
 def test_a_device_sends_the_gradients_of_its_items_under_its_new_vector() -> None:
@@ -128,14 +127,15 @@ def test_the_server_divides_an_items_change_by_how_many_trained_it() -> None:
 
 @pytest.mark.parametrize("model", [PersonalTables(size=3), GradientFactorization(size=3), NeuralFiltering()])
 def test_what_devices_keep_never_moves_the_parameters(model: FederatedModel) -> None:
-    """The server steps on changes alone, and a score function is no part of them."""
+    """The next parameters follow from what is sent, whatever a device keeps, and that is no part of it."""
     parameters, state = begun(model)
     made = model.update(parameters, PROFILE, np.random.default_rng(2), state)
     assert [each.shape for each in made.change] == [each.shape for each in parameters]
     assert any((new != old).any() for new, old in zip(made.state, state, strict=True))
-    if isinstance(model, PersonalTables):
-        assert not made.change[1].any()
-        np.testing.assert_array_equal(model.step(parameters, made.change, 1)[1], parameters[1])
+    other = made._replace(state=tuple(np.zeros_like(each) for each in state))
+    moved = [model.step(parameters, each.change, 1) for each in (made, other)]
+    for one, another in zip(*moved, strict=True):
+        np.testing.assert_array_equal(one, another)
 
 
 def test_settings_that_leave_the_papers_are_data() -> None:
