@@ -12,6 +12,7 @@ from dprec.federated.alone import (
 )
 from dprec.federated.collaborative_filtering import CollaborativeFiltering
 from dprec.federated.contract import BEFORE_A_RUN, RULES, Broken, Rule, Trial, verdicts
+from dprec.federated.gradient_factorization import GradientFactorization
 from dprec.federated.local_training import DrawsNegatives, others
 from dprec.federated.low_rank import LowRankUpdates
 from dprec.federated.matrix_factorization import AveragedFactorization
@@ -31,6 +32,7 @@ from dprec.federated.model import (
     shapes_of,
 )
 from dprec.federated.neural_filtering import NeuralFiltering
+from dprec.federated.personal_tables import PersonalTables
 from dprec.federated.propagation import OwnEdges
 from dprec.federated.reconstruction import Reconstruction
 from dprec.federated.shared_representation import SharedRepresentation
@@ -47,6 +49,8 @@ MODELS: Registry[FederatedModel] = Registry(
         OwnEdges,
         Reconstruction,
         LowRankUpdates,
+        PersonalTables,
+        GradientFactorization,
     ],
 )
 
@@ -67,10 +71,12 @@ __all__ = [
     "Devices",
     "DrawsNegatives",
     "FederatedModel",
+    "GradientFactorization",
     "LowRankUpdates",
     "NeuralFiltering",
     "OwnEdges",
     "Parameters",
+    "PersonalTables",
     "Profile",
     "Reconstruction",
     "Rule",

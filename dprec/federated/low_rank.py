@@ -16,7 +16,14 @@ import numpy as np
 from dprec.arrays import Floats
 from dprec.components import option
 from dprec.errors import SettingError
-from dprec.federated.local_training import LocallyTrained, batches, chances, cross_entropy, examples
+from dprec.federated.local_training import (
+    DrawsNegatives,
+    LocallyTrained,
+    batches,
+    chances,
+    cross_entropy,
+    examples,
+)
 from dprec.federated.model import Parameters, Profile, Shapes, State, Update
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
@@ -25,7 +32,7 @@ _CODE = "nguyen2024, the authors' code"
 
 
 @dataclass(frozen=True, kw_only=True)
-class LowRankUpdates(LocallyTrained):
+class LowRankUpdates(DrawsNegatives, LocallyTrained):
     """Vectors of items, learned from changes of low rank; users' vectors stay where they are.
 
     The authors divide the sum of an item's changes by how many devices trained it, which is sent encrypted;

@@ -7,7 +7,10 @@ vectors are kept by the device (Perifanis and Efraimidis [perifanis2022]), which
 items and on others that it draws, by binary cross-entropy (He et al. [he2017], equation 7).
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -21,17 +24,21 @@ from dprec.federated.local_training import (
     chances,
     cross_entropy,
     examples,
+    scattered,
 )
 from dprec.federated.model import Parameters, Profile, State, Update
 from dprec.ratings import RatingScale
+
+_TRAINED = 2.0**-6
+"""What a device sends for an item that it trained, where such are counted: small beside what it learned."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NeuralFiltering(DrawsNegatives, LocallyTrained):
     """Vectors of items and a network, learned from what devices change; users' vectors stay where they are.
 
-    The paper divides the sum of items' changes by how many devices trained them; that number would be one
-    more thing to hide, so a public rate stands for it. Devices take plain steps in place of Adam's.
+    The paper divides the sum of items' changes by how many devices trained them. That number is one more
+    thing to hide, and takes noise of its own: a public rate stands for it, unless `counted`.
     """
 
     kind: Literal["fedncf"] = "fedncf"
@@ -39,12 +46,16 @@ class NeuralFiltering(DrawsNegatives, LocallyTrained):
     predicted: ClassVar[Literal["ratings", "lists"]] = "lists"
     of_items: ClassVar[int] = 2
     factors: int = option(
-        "Numbers of the last layer and of the vectors that are multiplied; the network's are twice as long.",
+        "Numbers of the last layer and of the vectors that are multiplied; each layer before it, and the "
+        "vectors that the network is given, are twice as long.",
         8,
         ge=1,
         le=256,
         published=(8, 16, 32, 64),
         source="he2017, section 4.1",
+    )
+    layers: int = option(
+        "Layers of the network.", 2, ge=1, le=8, published=(2, 3), source="he2017, section 4.1 and code"
     )
     negatives: int = option(
         "Items that are drawn for each of a user's, anew in each epoch.",
@@ -53,86 +64,151 @@ class NeuralFiltering(DrawsNegatives, LocallyTrained):
         published=4,
         source="he2017, section 4.1",
     )
-    deviation: float = option("Standard deviation of the first vectors of items and users.", 0.1, gt=0)
+    optimizer: Literal["sgd", "adam"] = option(
+        "Steps of a device: plain ones, or those of Adam [kingma2015], begun anew in each round.",
+        "sgd",
+        published="adam",
+        source="he2017, section 4.1",
+    )
+    counted: bool = option(
+        "Whether the server divides an item's change by how many devices trained it, which they say.",
+        False,
+        published=True,
+        source="perifanis2022, abstract",
+    )
+    deviation: float = option(
+        "Standard deviation of the first vectors of items and users.",
+        0.1,
+        gt=0,
+        published=0.01,
+        source="he2017, section 4.1",
+    )
 
     def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
-        """Return items' vectors of both parts, the two layers with their biases, and the output's weights.
+        """Return items' vectors of both parts, the layers with their biases, and the output's weights.
 
-        Shapes (items, factors), (items, 2 factors), (4 factors, 2 factors), (2 factors,),
-        (2 factors, factors), (factors,), (2 factors,) and (1,); see `FederatedModel.start`.
+        Shapes, for a network that is given vectors of ``size = factors * 2 ** (layers - 1)`` numbers:
+        (items, factors), (items, size); of each layer (2 size, size) and (size,), the next ones half as long;
+        (2 factors,) and (1,); if `counted`, (items,), of zeros. See `FederatedModel.start`.
         """
-        width = self.factors
-        items = [self.deviation * random.standard_normal((n_items, size)) for size in (width, 2 * width)]
-        first, second = (
-            random.standard_normal(shape) * np.sqrt(2 / shape[0])
-            for shape in ((4 * width, 2 * width), (2 * width, width))
-        )
+        width, sizes = self.factors, self._sizes
+        items = [self.deviation * random.standard_normal((n_items, size)) for size in (width, sizes[0])]
+        network: list[Floats] = []
+        for size in sizes:
+            weights = random.standard_normal((2 * size, size)) * np.sqrt(2 / (2 * size))
+            network += [weights, np.zeros(size)]
         output = random.standard_normal(2 * width) / np.sqrt(2 * width)
-        return *items, first, np.zeros(2 * width), second, np.zeros(width), output, np.zeros(1)
+        return *items, *network, output, np.zeros(1), *([np.zeros(n_items)] if self.counted else [])
+
+    @property
+    def _sizes(self) -> list[int]:
+        """How many numbers each layer has."""
+        return [self.factors << layer for layer in reversed(range(self.layers))]
 
     def begin(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> State:
-        """Return the user's vectors of both parts, at random, shapes (factors,) and (2 factors,)."""
-        sizes = (self.factors, 2 * self.factors)
+        """Return the user's vectors of both parts, at random, shapes (factors,) and (size,)."""
+        sizes = (self.factors, self._sizes[0])
         return tuple(self.deviation * random.standard_normal(size) for size in sizes)
 
     def update(
         self, parameters: Parameters, profile: Profile, random: np.random.Generator, state: State
     ) -> Update:
         """Return how training moves the items and the network, and the user's vectors after it."""
-        shared, own = (tuple(each.copy() for each in arrays) for arrays in (parameters, state))
-        losses = []
-        for _ in range(self.epochs):
-            items, labels = examples(random, profile, self.negatives)
-            for places in batches(items.size, self.batch, random):
-                loss, slopes, own_slopes = gradients(shared, own, items[places], labels[places])
+        drawn = [examples(random, profile, self.negatives) for _ in range(self.epochs)]
+        held, places = np.unique([items for items, _ in drawn], return_inverse=True)
+        n_items, labels = profile.n_items, drawn[0][1]
+        shared = (*(each[held] for each in parameters[:2]), *parameters[2 : len(parameters) - self.counted])
+        whole, arrays = _joined([*shared, *state])
+        move, losses = self._moving(whole, arrays), []
+        for of_epoch in places.reshape(self.epochs, -1):
+            for chosen in batches(labels.size, self.batch, random):
+                loss, *slopes = gradients(arrays[:-2], arrays[-2:], of_epoch[chosen], labels[chosen])
                 losses.append(loss)
-                for whole, slope in zip(shared[:2], slopes, strict=False):
-                    np.subtract.at(whole, items[places], self.rate * slope)
-                for whole, slope in zip([*shared[2:], *own], [*slopes[2:], *own_slopes], strict=True):
-                    np.subtract(whole, self.rate * slope, out=whole)
-        change = tuple(new - old for new, old in zip(shared, parameters, strict=True))
-        return Update(change, own, losses[0] if losses else np.nan)
+                move(of_epoch[chosen], [*slopes[0], *slopes[1]])
+        moved = [new - old for new, old in zip(arrays[:-2], shared, strict=True)]
+        items = (scattered(each, held, n_items) for each in moved[:2])
+        trained = [scattered(np.full(held.size, _TRAINED), held, n_items)] if self.counted else []
+        return Update((*items, *moved[2:], *trained), tuple(arrays[-2:]), losses[0] if losses else np.nan)
+
+    def _moving(self, whole: Floats, arrays: list[Floats]) -> Callable[[Ints, list[Floats]], None]:
+        """Return what takes the steps of a round in place, given the items of a batch and the slopes."""
+        if self.optimizer == "sgd":
+            return partial(_descend, self.rate, arrays)
+        slope, parts = _joined([np.zeros_like(each) for each in arrays])
+        mean, square, taken = np.zeros_like(whole), np.zeros_like(whole), count(1)
+
+        def move(items: Ints, slopes: list[Floats]) -> None:
+            slope[:] = 0.0
+            _descend(-1.0, parts, items, slopes)
+            mean[:] += 0.1 * (slope - mean)
+            square[:] += 0.001 * (slope**2 - square)
+            step = next(taken)
+            size = np.sqrt(square / (1 - 0.999**step)) + 1e-8
+            whole[:] -= self.rate / (1 - 0.9**step) * mean / size
+
+        return move
+
+    def step(self, parameters: Parameters, update: Parameters, round_index: int) -> Parameters:
+        """Add the mean changes, those of items times their rate, or divided by how many trained them."""
+        if not self.counted:
+            return super().step(parameters, update, round_index)
+        *changes, trained = update
+        shares = np.where(trained > 0, trained / _TRAINED, 1.0)[:, None]
+        changes[:2] = (each / shares for each in changes[:2])
+        return super().step(parameters, (*changes, np.zeros_like(trained)), round_index)
 
     def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:
         """Return the logits of all items, shape (items,)."""
-        return _forward(parameters, state, *parameters[:2])[-1]
+        return _forward(parameters[: len(parameters) - self.counted], state, *parameters[:2])[-1]
 
 
-def _forward(shared: Parameters, own: State, multiplied: Floats, fed: Floats) -> tuple[Floats, ...]:
-    """Return the last two layers of some items, and their scores."""
-    _, _, first, first_bias, second, second_bias, output, bias = shared
-    width = own[0].size
+def _joined(arrays: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
+    """Return one array of all numbers, and its parts in the shapes of those given."""
+    whole = np.concatenate([each.ravel() for each in arrays])
+    parts = np.split(whole, np.cumsum([each.size for each in arrays])[:-1])
+    return whole, [part.reshape(each.shape) for part, each in zip(parts, arrays, strict=True)]
+
+
+def _descend(rate: float, arrays: Sequence[Floats], items: Ints, slopes: Sequence[Floats]) -> None:
+    """Step against the slopes in place, of which the first two have a row for each of some items."""
+    for whole, slope in zip(arrays[:2], slopes[:2], strict=True):
+        np.subtract.at(whole, items, rate * slope)
+    for whole, slope in zip(arrays[2:], slopes[2:], strict=True):
+        np.subtract(whole, rate * slope, out=whole)
+
+
+def _forward(
+    shared: Sequence[Floats], own: Sequence[Floats], multiplied: Floats, fed: Floats
+) -> tuple[Floats, ...]:
+    """Return the layers of some items, and their scores."""
+    first, first_bias, *network, output, bias = shared[2:]
+    width, size = own[0].size, own[1].size
     # What the first layer makes of the user is the same for every item.
-    of_user = own[1] @ first[: 2 * width] + first_bias
-    hidden = np.maximum(of_user + fed @ first[2 * width :], 0.0)
-    last = np.maximum(hidden @ second + second_bias, 0.0)
-    scores = multiplied @ (own[0] * output[:width]) + last @ output[width:] + bias
-    return hidden, last, scores
+    layers = [np.maximum(own[1] @ first[:size] + first_bias + fed @ first[size:], 0.0)]
+    for weights, biases in zip(network[::2], network[1::2], strict=True):
+        layers.append(np.maximum(layers[-1] @ weights + biases, 0.0))
+    scores = multiplied @ (own[0] * output[:width]) + layers[-1] @ output[width:] + bias
+    return *layers, scores
 
 
 def gradients(
-    shared: Parameters, own: State, items: Ints, labels: Floats
+    shared: Sequence[Floats], own: Sequence[Floats], items: Ints, labels: Floats
 ) -> tuple[float, list[Floats], list[Floats]]:
     """Return the mean loss before a step, and slopes of the summed loss of a batch.
 
     By items' vectors in a batch, one row for each; by the network; and by the user's vectors.
     """
-    _, _, first, _, second, _, output, _ = shared
-    width, multiplied, fed = own[0].size, shared[0][items], shared[1][items]
-    hidden, last, scores = _forward(shared, own, multiplied, fed)
-    loss = cross_entropy(scores, labels)
-    errors = chances(scores) - labels
-    at_last = np.outer(errors, output[width:]) * (last > 0)
-    at_hidden = at_last @ second.T * (hidden > 0)
+    first, _, *network, output, _ = shared[2:]
+    width, size, multiplied, fed = own[0].size, own[1].size, shared[0][items], shared[1][items]
+    *layers, scores = _forward(shared, own, multiplied, fed)
+    loss, errors = cross_entropy(scores, labels), chances(scores) - labels
     of_product = errors @ multiplied
-    summed = at_hidden.sum(axis=0)
-    network = [
-        np.vstack([np.outer(own[1], summed), fed.T @ at_hidden]),
-        summed,
-        hidden.T @ at_last,
-        at_last.sum(axis=0),
-        np.concatenate([of_product * own[0], errors @ last]),
-        errors.sum(keepdims=True),
-    ]
-    rows = [np.outer(errors, own[0] * output[:width]), at_hidden @ first[2 * width :].T]
-    return loss, [*rows, *network], [of_product * output[:width], first[: 2 * width] @ summed]
+    slopes = [np.concatenate([of_product * own[0], errors @ layers[-1]]), errors.sum(keepdims=True)]
+    at = np.outer(errors, output[width:]) * (layers[-1] > 0)
+    for weights, below in zip(network[-2::-2], layers[-2::-1], strict=True):
+        slopes = [below.T @ at, at.sum(axis=0), *slopes]
+        at = at @ weights.T * (below > 0)
+    summed = at.sum(axis=0)
+    slopes = [np.vstack([np.outer(own[1], summed), fed.T @ at]), summed, *slopes]
+    rows = [np.outer(errors, own[0] * output[:width]), at @ first[size:].T]
+    return loss, [*rows, *slopes], [of_product * output[:width], first[:size] @ summed]

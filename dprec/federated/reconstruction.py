@@ -13,7 +13,14 @@ import numpy as np
 
 from dprec.arrays import Floats, Ints
 from dprec.components import option
-from dprec.federated.local_training import LocallyTrained, batches, chances, cross_entropy, examples
+from dprec.federated.local_training import (
+    DrawsNegatives,
+    LocallyTrained,
+    batches,
+    chances,
+    cross_entropy,
+    examples,
+)
 from dprec.federated.model import Parameters, Profile, State, Update
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
@@ -22,7 +29,7 @@ _CODE = "singhal2021, the authors' code"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reconstruction(LocallyTrained):
+class Reconstruction(DrawsNegatives, LocallyTrained):
     """Vectors of items, learned from what devices change; users' vectors are never kept.
 
     The paper predicts ratings, by squared errors. As a model of lists, in which form others compare it, it

@@ -15,6 +15,7 @@ from simulation.configuration.strict_yaml import presets
 UNBOUNDED = {
     *("federated-mf", "fcf", "fedavg-mf", "fedncf", "fedrep", "lightgcn-free"),
     *("fedrecon", "colr"),
+    *("fedmf", "fedncf-published", "pfedrec"),
 }
 """Devices send gradients or changes, of which nothing is derived."""
 
