@@ -53,14 +53,13 @@ def promises(page: str) -> str:
 
 
 def changed() -> str:
-    """Return what is typed for names of tables that are no presets of their own."""
-    commands = {
-        name: shlex.join(
-            ["dprec", "run", each["of"], *chain.from_iterable(("--set", one) for one in each["set"])]
-        )
-        for name, each in papers()["changed"].items()
-    }
-    return table(["name", "what it is"], [[f"`{name}`", f"`{typed}`"] for name, typed in commands.items()])
+    """Return what names of tables that are no presets of their own are; a line for the same settings."""
+    alike: dict[str, list[tuple[str, str]]] = {}
+    for name, each in papers()["changed"].items():
+        settings = shlex.join(chain.from_iterable(("--set", one) for one in each["set"]))
+        alike.setdefault(settings, []).append((name, each["of"]))
+    rows = ([*map(_code, zip(*names, strict=True)), f"`{settings}`"] for settings, names in alike.items())
+    return table(["name", "is", "with"], rows)
 
 
 def deviations(page: str) -> str:
