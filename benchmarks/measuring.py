@@ -3,7 +3,7 @@
 A benchmark lists lines, each a command of Python. `main` runs it in this checkout, with ``--before TREE`` in
 an earlier one by the same interpreter, and with ``--peers PYTHON`` beside another package, all of them in
 turn and several times. The best figures of each become a row of docs/results/benchmarks/SCRIPT.csv, of which
-docs/benchmarks.md is made. Linux only. Let nothing else run meanwhile.
+docs/scale.md is made. Linux only. Let nothing else run meanwhile.
 """
 
 import argparse

@@ -57,7 +57,7 @@ THOROUGH_MODULES = {
 """Mutants, browsers, whole pages, pilots, clusters, interrupts, clocks, real ratings and determinism: what
 `make test-all` adds, beside tests that are marked as thorough where they stand."""
 
-READ_FIRST = "[README.md]", "[docs/tutorial/"
+READ_FIRST = "[README.md]", "[docs/start.md]"
 """Parameters of tests of documents that `make test` runs; `make nightly` runs all others."""
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from docs.tables.answer import choices
 from docs.tables.benchmarks import benchmark, measured_at
 from docs.tables.figures import figures
-from docs.tables.leaderboard import absolute_errors, accuracies, leaderboard, made, recalls, sizes
-from docs.tables.promises import changed, deviations, index, promises, settings
+from docs.tables.leaderboard import absolute_errors, accuracies, leaderboard, made, sizes
+from docs.tables.promises import changed, deviations, index, promises
 from docs.tables.results import DOCS
 from simulation.console.terminal import exit_code
 
@@ -36,8 +36,6 @@ _MAKERS = (
     made,
     measured_at,
     promises,
-    recalls,
-    settings,
     sizes,
 )
 BLOCKS: dict[str, Callable[..., str]] = {each.__name__.replace("_", "-"): each for each in _MAKERS}

@@ -86,19 +86,19 @@ def references(
 
     baseline, plain = nothing_sent(results), plain_nothing_sent(results)
     assert baseline is not None
-    yield f"A device alone, with {baseline_in_words(baseline)}, reaches {reached(baseline)}"
+    yield f"For comparison: {baseline_in_words(baseline)} {reached(baseline)}"
     if plain:
-        yield f"with {baseline_in_words(plain)}, {reached(plain)}"
+        yield f"{baseline_in_words(plain)} {reached(plain)}"
     if sets := strongest(results, SETS_ONLY):
-        yield f"the item set alone, and no value, {reached(sets)}"
+        yield f"item sets alone {reached(sets)}"
     if clear := [result for result in results if result.reference]:
-        yield f"the true ratings, without privacy, {reached(_best(clear, metric))}"
+        yield f"without privacy {reached(_best(clear, metric))}"
     published = [result for result in results if held.published(result) and result.budget == epsilon]
     if published:
-        count = plural(len(published), "preset")
+        count = plural(len(published), "published preset")
         bases = [(baseline_in_words(base), gained) for base, gained in held_against(results, metric)]
         said = _better(published, dict(reversed(bases)))
-        yield f"of {count} of published systems at ε = {epsilon:g}, {said}"
+        yield f"of {count} at ε = {epsilon:g}, {said}"
 
 
 def _better(

@@ -49,11 +49,14 @@ def provenance_of(files: ComparisonFiles, command: str) -> Provenance:
         if own:
             runs.insert(0, f"{key}{'' if len(own) == 1 else 's'} {', '.join(own)}")
     listed = [line for line in files.config["protocols"] if isinstance(line, dict)]
+    # What `promises: all` lists names no preset: it is the preset `best` at other promises.
+    best = [line["name"] for line in listed if line.get("protocol", {}).get("kind") == "best"]
+    named = {line["name"]: line["preset"] for line in listed if line.get("preset")}
     return Provenance(
         command=command,
         unit=files.matched_unit,
         splits={own.data[0]: split for own in files.results if (split := _split(files, own))},
-        presets={str(line["name"]): str(line["preset"]) for line in listed if line.get("preset")},
+        presets={str(name): str(preset) for name, preset in (dict.fromkeys(best, "best") | named).items()},
         runs="; ".join(runs),
     )
 

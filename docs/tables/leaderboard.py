@@ -72,23 +72,14 @@ def accuracies(name: str, *protocols: str) -> str:
 
 def absolute_errors(name: str, *protocols: str) -> str:
     """Return the mean absolute error at every budget; see `accuracies`."""
-    return _of_metric("mae", name, protocols)
-
-
-def recalls(name: str, *protocols: str) -> str:
-    """Return the recall at 20 at every budget; see `accuracies`."""
-    return _of_metric("recall_at_20", name, protocols)
+    metric = rounded(next(metric for metric in METRICS if metric.column == "mae"))
+    return _by_budget(_chosen(summary(name).results, protocols, name), metric.label, _accuracy(metric))
 
 
 def sizes(name: str, *protocols: str) -> str:
     """Return the bytes of messages, up and down, at every budget; see `accuracies`."""
     title = f"{PRICE[0].title}, {PRICE[0].unit}"
     return _by_budget(_chosen(summary(name).results, protocols, name), title, PRICE[0].text)
-
-
-def _of_metric(column: str, name: str, protocols: Sequence[str]) -> str:
-    metric = rounded(next(metric for metric in METRICS if metric.column == column))
-    return _by_budget(_chosen(summary(name).results, protocols, name), metric.label, _accuracy(metric))
 
 
 def _accuracy(metric: Metric) -> Callable[[ProtocolResult], str]:

@@ -58,7 +58,7 @@ def test_figures_are_of_lines_that_a_program_has_and_on_the_page(path: Path) -> 
         kept = {(row["what"], row["unit"]): row["settings"] for row in csv.DictReader(file)}
     assert kept
     assert kept.items() <= units.items()
-    assert f"<!-- generated: benchmark {path.stem} -->" in (ROOT / "docs" / "benchmarks.md").read_text()
+    assert f"<!-- generated: benchmark {path.stem} -->" in (ROOT / "docs" / "scale.md").read_text()
 
 
 def test_a_table_has_a_row_for_each_figure_and_the_columns_that_apply(

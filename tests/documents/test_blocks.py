@@ -43,7 +43,7 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return the current directory, with the sample; modules that are imported from it are forgotten."""
     write_sample(tmp_path)
-    write_files("docs/tutorial/own-mechanism.md", tmp_path)
+    write_files("docs/start.md", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     before = set(sys.modules)

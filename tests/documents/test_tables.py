@@ -66,7 +66,7 @@ def test_every_summary_says_how_it_was_made() -> None:
 
 
 def test_what_an_epsilon_says_to_a_guesser() -> None:
-    page = (ROOT / "docs" / "guide" / "units-and-trust.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "units-and-trust.md").read_text(encoding="utf-8")
     rows = [re.findall(r"[\d.]+", line) for line in page.splitlines() if re.match(r"\| (ε|at most) \|", line)]
     assert len(rows[0]) == len(rows[1]) > 5
     for epsilon, guess in zip(*rows, strict=True):

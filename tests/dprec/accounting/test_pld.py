@@ -127,7 +127,7 @@ def test_an_infinite_loss_is_a_part_of_delta() -> None:
 
 
 def test_mechanisms_that_are_equal_per_rating_are_not_equal_per_user() -> None:
-    text = (ROOT / "docs" / "losses.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "units-and-trust.md").read_text(encoding="utf-8")
     documented = re.findall(r"\| 685 \| ([0-9.]+) \| 68.5 \| ([0-9.]+) \|", text)
     assert len(documented) == len(FAMILIES)
     for at, figures in zip(FAMILIES.values(), documented, strict=True):

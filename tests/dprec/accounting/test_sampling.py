@@ -264,7 +264,7 @@ def test_two_profiles_are_bounded_whatever_the_sampling() -> None:
 
 
 def test_documented_losses_are_those_of_sampled_rounds() -> None:
-    text = (ROOT / "docs" / "losses.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "units-and-trust.md").read_text(encoding="utf-8")
     documented = re.findall(r"^\| (everybody|one in 10+) \| ([0-9.]+) \| ([0-9.]+) \|$", text, re.MULTILINE)
     assert [asked for asked, *_ in documented] == ["everybody", "one in 10", "one in 100"]
     for users, (_, *figures) in zip((1, 10, 100), documented, strict=True):
