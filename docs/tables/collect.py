@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import platform
+import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from docs.tables.results import Provenance
+from docs.tables.results import RESULTS, Provenance
 from dprec import __version__
 from simulation.analysis.gains import AGAINST, PLAIN, PUBLIC, gain_columns
 from simulation.analysis.protocol_results import ComparisonFiles, ProtocolResult, read_comparison
@@ -25,12 +29,17 @@ from simulation.storage.columns import column
 from simulation.storage.directories import TABLE, cell_key
 from simulation.storage.files import Row, csv_of_rows
 
-_FIGURES = (
+FIGURES = (
     *("status", "trust", "hides_rated_items", "unlinked", "epsilon_per_rating", "epsilon_per_user_max"),
     *("epsilon_claimed_per_rating", "epsilon_claimed_per_user", "epsilon_composed_max", "epsilon_any_two"),
     *("delta", "users", "items", "rmse", "mae", "sign_accuracy", "relative_error", "f_score_at_k", "rounds"),
-    *("ndcg_at_10", "recall_at_20", "ranking_ndcg_at_20"),
-    *(f"{way}link_{kind}_mean_per_user" for kind in ("message", "network") for way in ("up", "down")),
+    *("ndcg_at_10", "recall_at_20", "ranking_ndcg_at_20", "ranking_hit_rate_at_10"),
+    *("sampled_ranking_hit_rate_at_10", "sampled_ranking_ndcg_at_10"),
+    *(
+        f"{way}link_{kind}_mean_per_user"
+        for kind in ("payload", "message", "network")
+        for way in ("up", "down")
+    ),
 )
 """Columns of comparison.csv that are kept."""
 
@@ -40,8 +49,8 @@ def rows_of(files: ComparisonFiles) -> list[Row]:
     return [_row(result, result.evaluation.metric) for result in files.results if result.evaluation]
 
 
-def provenance_of(files: ComparisonFiles, command: str) -> Provenance:
-    """Return how a comparison was made."""
+def provenance_of(files: ComparisonFiles, command: str, before: Sequence[str] = ()) -> Provenance:
+    """Return how a comparison was made; ``before``: what was typed before the command."""
     finished = datetime.datetime.fromtimestamp((files.directory / TABLE).stat().st_mtime, datetime.UTC)
     runs = [f"dprec {__version__}, {finished.date().isoformat()}"]
     for key in ("fold", "seed"):
@@ -58,7 +67,37 @@ def provenance_of(files: ComparisonFiles, command: str) -> Provenance:
         splits={own.data[0]: split for own in files.results if (split := _split(files, own))},
         presets={str(name): str(preset) for name, preset in (dict.fromkeys(best, "best") | named).items()},
         runs="; ".join(runs),
+        before=tuple(before),
+        versions=_versions(files),
+        ratings=tuple(sorted(set(files.config.get("ratings", {}).values()))),
+        cheapest=_cheapest(files),
     )
+
+
+def _versions(files: ComparisonFiles) -> str:
+    """Return the versions that figures depend on; empty without runs."""
+    cells = [cell for own in files.results for cell in files.cells(own)]
+    if not cells:
+        return ""
+    environment = files.summary(cells[0]).environment
+    known = [f"{name} {environment[name]}" for name in ("python", "numpy", "scipy") if name in environment]
+    asked = ["git", "rev-parse", "--short=12", "HEAD"]
+    commit = subprocess.run(asked, cwd=RESULTS, capture_output=True, text=True, check=False).stdout.strip()
+    return ", ".join([*known, platform.machine(), *([f"commit {commit}"] if commit else [])])
+
+
+def _cheapest(files: ComparisonFiles) -> dict[str, Any] | None:
+    """Return the listed protocol and budget whose runs took the least time together; None without times."""
+    listed = {line if isinstance(line, str) else line["name"] for line in files.config["protocols"]}
+    seconds = {
+        (own.name, own.budget): sum(float(row["total_s"]) for row in own.rows)
+        for own in files.timings
+        if own.name in listed
+    }
+    if not seconds:
+        return None
+    name, epsilon = min(seconds, key=lambda key: seconds[key])
+    return {"name": name, "epsilon": epsilon}
 
 
 def _row(result: ProtocolResult, metric: Metric) -> Row:
@@ -66,7 +105,7 @@ def _row(result: ProtocolResult, metric: Metric) -> Row:
     assert accuracy is not None  # it is what was evaluated
     data = {"dataset": result.data[0], "panel": result.data[2], "baseline": result.baseline}
     row: Row = {"name": result.name, "epsilon": result.budget, **data}
-    row |= {name: _figure(result, name) for name in _FIGURES} | {"runs": len(accuracy.figures)}
+    row |= {name: _figure(result, name) for name in FIGURES} | {"runs": len(accuracy.figures)}
     row |= {"deviation": accuracy.deviation if accuracy.seeds or accuracy.folds else None}
     # The interval over users is of all runs, and the same in each of their lines.
     across = (PUBLIC, AGAINST, *gain_columns(metric)[1:], *PLAIN)
@@ -99,11 +138,19 @@ def main() -> None:
     parser.add_argument("directory", type=Path, metavar="DIR", help="a finished comparison")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="CSV")
     parser.add_argument("--command", required=True, help="what was typed, with PATH/TO for the data")
+    parser.add_argument("--before", action="append", default=[], help="what was typed before")
     options = parser.parse_args()
-    files = read_comparison(options.directory)
-    options.output.write_text("".join(csv_of_rows(rows_of(files))), encoding="utf-8")
-    made = yaml.safe_dump(asdict(provenance_of(files, options.command)), sort_keys=False, width=110)
-    options.output.with_suffix(".yaml").write_text(made, encoding="utf-8")
+    collect(options.directory, options.output, options.command, options.before)
+
+
+def collect(directory: Path, output: Path, command: str, before: Sequence[str] = ()) -> None:
+    """Write the summary of a comparison, and how it was made beside it; see `provenance_of`."""
+    files = read_comparison(directory)
+    output.write_text("".join(csv_of_rows(rows_of(files))), encoding="utf-8")
+    made = asdict(provenance_of(files, command, before))
+    made = {key: list(value) if isinstance(value, tuple) else value for key, value in made.items()}
+    text = yaml.safe_dump(made, sort_keys=False, width=110)
+    output.with_suffix(".yaml").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

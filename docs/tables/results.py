@@ -25,6 +25,9 @@ DOCS = Path(__file__).resolve().parents[1]
 RESULTS = DOCS / "results"
 """The folder of the summaries."""
 
+MOVED = DOCS / "moved.csv"
+"""The figures that moved when summaries were made anew last."""
+
 
 @dataclass(frozen=True)
 class Provenance:
@@ -40,6 +43,14 @@ class Provenance:
     """The presets of the protocols that have another name in the comparison."""
     runs: str
     """Seeds and folds, the version of dprec, and the day on which it finished."""
+    before: tuple[str, ...] = ()
+    """What was typed before, in the same folder."""
+    versions: str = ""
+    """Of Python and of the libraries that figures depend on, the processor, and the commit."""
+    ratings: tuple[str, ...] = ()
+    """Digests of the ratings."""
+    cheapest: dict[str, Any] | None = None
+    """Name and epsilon of the protocol that takes the least time, baselines aside."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +92,15 @@ class Committed:
         return any(self.preset(result) in system.presets for system in systems().values())
 
 
+def made_of(name: str) -> Provenance:
+    """Return how a summary was made."""
+    return TypeAdapter(Provenance).validate_python(read_yaml(RESULTS / f"{name}.yaml"))
+
+
 @cache
 def summary(name: str) -> Committed:
     """Return a committed summary."""
-    made = TypeAdapter(Provenance).validate_python(read_yaml(RESULTS / f"{name}.yaml"))
-    return Committed(made, read_results(RESULTS / f"{name}.csv"))
+    return Committed(made_of(name), read_results(RESULTS / f"{name}.csv"))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,185 @@
+"""Make the committed results anew, and say what moved.
+
+    python -m docs.tables.remake                    # all, then the documents; goes on where it stopped
+    python -m docs.tables.remake ml-100k-u1 rc      # some of them
+    python -m docs.tables.remake --check            # one cheap row of each, beside what is committed
+
+Each NAME.yaml of docs/results holds what was typed, and what was typed before it. Commands are run as they
+stand, in a folder of their own, with the folder of the data sets in place of PATH/TO.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from docs.tables import __main__ as documents
+from docs.tables.collect import FIGURES, collect, rows_of
+from docs.tables.results import DOCS, MOVED, RESULTS, made_of
+from dprec.errors import RunError
+from simulation.analysis.protocol_results import read_comparison
+from simulation.comparison.planning import load_comparison
+from simulation.console.terminal import exit_code
+
+ROOT = DOCS.parent
+PLACEHOLDER = "PATH/TO"
+
+_TOLERANCE = 1e-6
+"""Relative difference that another processor may make to a figure."""
+
+
+class Difference(NamedTuple):
+    """A figure that is not what was committed."""
+
+    table: str
+    protocol: str
+    epsilon: str
+    figure: str
+    before: str
+    after: str
+
+
+Rows = dict[tuple[str, str], dict[str, str]]
+"""Lines of a summary, by protocol and budget."""
+
+
+def made_anew(name: str, data: Path, work: Path) -> list[Difference]:
+    """Run what a summary was made by, write the summary, and return what moved."""
+    made, folder = made_of(name), work / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for line in made.before:
+        _run(_typed(line, data), folder)
+    arguments = _typed(made.command, data)
+    if "-o" in arguments:
+        place = arguments.index("-o")
+        del arguments[place : place + 2]
+    _run([*arguments, "-o", "comparison", "--no-page", "--quiet", *_resuming(folder / "comparison")], folder)
+    before = _read(RESULTS / f"{name}.csv")
+    collect(folder / "comparison", RESULTS / f"{name}.csv", made.command, made.before)
+    return list(_differences(name, before, _read(RESULTS / f"{name}.csv"), 0.0))
+
+
+def checked(name: str, data: Path, work: Path) -> list[Difference]:
+    """Run the cheapest row of a summary, and return where it differs from what is committed."""
+    made, folder = made_of(name), work / name
+    if made.cheapest is None:
+        return []
+    protocol, epsilon = made.cheapest["name"], made.cheapest["epsilon"]
+    folder.mkdir(parents=True, exist_ok=True)
+    for line in made.before:
+        _run(_typed(line, data), folder)
+    arguments = _typed(made.command, data)
+    entry = _entry(arguments, protocol, folder)
+    alone = {"protocols": [entry], "baselines": False, "populations": None, "promises": None}
+    alone |= {} if epsilon is None else {"epsilons": [epsilon]}
+    only = [f"--set={key}={yaml.safe_dump(value, default_flow_style=True)}" for key, value in alone.items()]
+    _run([*arguments, *only, "-o", "checked", "--no-page", "--quiet"], folder)
+    found = rows_of(read_comparison(folder / "checked"))
+    after = {_key(row): {key: _text(value) for key, value in row.items()} for row in found}
+    whole = _read(RESULTS / f"{name}.csv")
+    return list(_differences(name, {key: whole[key] for key in after}, after, _TOLERANCE))
+
+
+def _typed(command: str, data: Path) -> list[str]:
+    """Return the arguments of a command that was typed, run by this interpreter."""
+    program, *arguments = shlex.split(command.replace(PLACEHOLDER, str(data)))
+    known = {"dprec": [sys.executable, "-m", "dprec"], "python": [sys.executable]}
+    return [*known[program], *(str(ROOT / each) if (ROOT / each).is_file() else each for each in arguments)]
+
+
+def _resuming(directory: Path) -> list[str]:
+    return ["--resume"] if (directory / "comparison.yaml").is_file() else []
+
+
+def _run(arguments: Sequence[str], folder: Path) -> None:
+    """Run a command in a folder; raises RunError with its last line if it fails."""
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": path}
+    ended = subprocess.run(
+        arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    if ended.returncode:
+        last = (ended.stderr.strip().splitlines() or ["no message"])[-1]
+        raise RunError(f"{shlex.join(arguments)}: exit {ended.returncode}: {last}")
+
+
+def _entry(arguments: Sequence[str], protocol: str, folder: Path) -> dict[str, object]:
+    """Return the entry of one protocol of the comparison that a command names."""
+    config, *rest = arguments[arguments.index("compare") + 1 :]
+    overrides = [each for flag, each in pairwise(rest) if flag == "--set"]
+    local = folder / config
+    comparison = load_comparison(local if local.is_file() else config, overrides).config
+    (entry,) = (each for each in comparison.protocols if each.name == protocol)
+    return entry.model_dump(by_alias=True, exclude_defaults=True)
+
+
+def _read(path: Path) -> Rows:
+    if not path.is_file():
+        return {}
+    with path.open(encoding="utf-8", newline="") as file:
+        return {_key(row): row for row in csv.DictReader(file)}
+
+
+def _key(row: dict[str, object] | dict[str, str]) -> tuple[str, str]:
+    return str(row["name"]), _text(row["epsilon"])
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _differences(table: str, before: Rows, after: Rows, tolerance: float) -> Iterator[Difference]:
+    """Yield the figures of both that differ by more than a tolerance."""
+    for key in before.keys() & after.keys():
+        for figure in before[key].keys() & set(FIGURES):
+            old, new = before[key][figure], after[key][figure]
+            if old != new and not _near(old, new, tolerance):
+                yield Difference(table, *key, figure, old, new)
+
+
+def _near(old: str, new: str, tolerance: float) -> bool:
+    try:
+        return abs(float(old) - float(new)) <= tolerance * max(abs(float(old)), abs(float(new)))
+    except ValueError:
+        return False
+
+
+def main() -> None:
+    """Make summaries anew, or check them."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    known = sorted(path.stem for path in RESULTS.glob("*.yaml") if (RESULTS / f"{path.stem}.csv").is_file())
+    parser.add_argument("names", nargs="*", metavar="NAME", help="by default all")
+    parser.add_argument("--check", action="store_true", help="run one cheap row of each")
+    parser.add_argument("--data", type=Path, default=os.environ.get("DPREC_DATA", "../shared/data"))
+    parser.add_argument(
+        "-o", "--output", type=Path, default="runs/results", help="where comparisons are kept"
+    )
+    options = parser.parse_args()
+    data, work = Path(options.data).resolve(), Path(options.output).resolve()
+    each = checked if options.check else made_anew
+    moved: list[Difference] = []
+    for name in options.names or known:
+        found = each(name, data, work)
+        print(f"{name}: {len(found)} figures {'differ' if options.check else 'moved'}", flush=True)
+        moved += sorted(found)
+    if options.check:
+        if moved:
+            raise RunError("\n".join(", ".join(each) for each in moved))
+        return
+    with MOVED.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([Difference._fields, *moved])
+    documents.main()
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))
