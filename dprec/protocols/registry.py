@@ -9,6 +9,7 @@ from dprec.protocols.best import BestProtocol
 from dprec.protocols.federated import FederatedProtocol
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.protocols.gram import GramProtocol, PairsInBlanketProtocol
+from dprec.protocols.graph_filter import GraphFilterProtocol
 from dprec.protocols.implicit_als import ImplicitAlsProtocol
 from dprec.protocols.iterative import IterativeProtocol
 from dprec.protocols.one_shot import OneShotProtocol
@@ -42,6 +43,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         EaseProtocol,
         IalsProtocol,
         GramProtocol,
+        GraphFilterProtocol,
         RandomizedSetsProtocol,
         SampledNegativesProtocol,
         PairsInBlanketProtocol,

@@ -33,20 +33,21 @@ WITHOUT_PRIVACY = {
     "plain-mf",
     "popularity",
     "popularity-by-content",
+    "privirec",
     "user-average",
 }
 SHUFFLED = {"pairs-in-blanket", "shuffled-on-device"}
 TRUSTING = (
     (CLAIMED - {"sampled-negatives", "personalised-sampling"})
-    | WITHOUT_PRIVACY
+    | (WITHOUT_PRIVACY - {"privirec"})
     | {"one-bit-objective", "dp-als", "dp-item-effects"}
     | {"dp-ials", "fcf", "gram-central"}
 )
 SUMMING = {
     *("sums-on-device", "secagg-als", "secagg-item-effects"),
-    *("gram-secagg", "gram-with-groups", "public-start", "popularity-secagg"),
+    *("gram-secagg", "gram-with-groups", "public-start", "popularity-secagg", "privirec"),
 }
-NOISY_SUMS = SUMMING | {
+NOISY_SUMS = (SUMMING - {"privirec"}) | {
     *("dp-als", "dp-item-effects", "dp-ials", "gram-central"),
     *("gram-local", "popularity-local", "pairs-in-blanket"),
 }
