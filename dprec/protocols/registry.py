@@ -6,6 +6,7 @@ from dprec.components import Registry, one_of
 from dprec.protocols.base import Protocol
 from dprec.protocols.baselines import GlobalMeanProtocol, NothingSentProtocol, RandomListProtocol
 from dprec.protocols.best import BestProtocol
+from dprec.protocols.collective_als import CollectiveAlsProtocol
 from dprec.protocols.federated import FederatedProtocol
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.protocols.gram import GramProtocol, PairsInBlanketProtocol
@@ -30,6 +31,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         OneShotProtocol,
         IterativeProtocol,
         PrivateAlsProtocol,
+        CollectiveAlsProtocol,
         ImplicitAlsProtocol,
         FederatedProtocol,
         TrustedServerProtocol,

@@ -22,6 +22,7 @@ from dprec.completion import Profiles
 from dprec.components import Options, from_json, option, to_json
 from dprec.errors import SettingError
 from dprec.protocols.base import Public
+from dprec.protocols.collective_als import CollectiveOptions
 from dprec.protocols.gram import ListTableOptions, PairTableOptions
 from dprec.protocols.graph_filter import GraphFilterOptions
 from dprec.protocols.implicit_als import ImplicitAlsOptions
@@ -69,6 +70,9 @@ GROUPS = PairTableOptions(
 SMALL: dict[str, dict[str, Any]] = {
     "dp-als": {
         "factorization": FactorizationOptions(rank=2, bias_rounds=2, factor_rounds=1, ratings_per_user=4)
+    },
+    "dp-cmf": {
+        "factorization": CollectiveOptions(rank=2, bias_rounds=2, factor_rounds=1, ratings_per_user=4)
     },
     "dp-ials": {"factorization": ImplicitAlsOptions(rank=2, rounds=2, item_share=0.5, pairs=3)},
     "sums-on-device": {"sums": SecretSetOptions(features=4, split=(0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1))},
@@ -265,7 +269,7 @@ DRAWN: dict[str, tuple[str, st.SearchStrategy[Any]]] = {
                 | {"rank": st.integers(0, 3)},
             ),
         )
-        for kind, options in (("dp-als", FactorizationOptions),)
+        for kind, options in (("dp-als", FactorizationOptions), ("dp-cmf", CollectiveOptions))
     },
     "dp-ials": (
         "factorization",

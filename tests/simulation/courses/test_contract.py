@@ -40,7 +40,7 @@ SHUFFLED = {"pairs-in-blanket", "shuffled-on-device"}
 TRUSTING = (
     (CLAIMED - {"sampled-negatives", "personalised-sampling"})
     | (WITHOUT_PRIVACY - {"privirec"})
-    | {"one-bit-objective", "dp-als", "dp-item-effects"}
+    | {"one-bit-objective", "dp-als", "dp-cmf", "dp-item-effects"}
     | {"dp-ials", "fcf", "gram-central"}
 )
 SUMMING = {
@@ -48,7 +48,7 @@ SUMMING = {
     *("gram-secagg", "gram-with-groups", "public-start", "popularity-secagg", "privirec"),
 }
 NOISY_SUMS = (SUMMING - {"privirec"}) | {
-    *("dp-als", "dp-item-effects", "dp-ials", "gram-central"),
+    *("dp-als", "dp-cmf", "dp-item-effects", "dp-ials", "gram-central"),
     *("gram-local", "popularity-local", "pairs-in-blanket"),
 }
 
