@@ -21,6 +21,7 @@ from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from dprec.protocols.references import EaseProtocol, IalsProtocol
 from dprec.protocols.sampled_negatives import SampledNegativesProtocol
 from dprec.protocols.secret_sets import SecretSetProtocol
+from dprec.protocols.sparse_reconstruction import SparseReconstructionProtocol
 from dprec.protocols.trusted_server import TrustedServerProtocol
 from dprec.protocols.x_map import XMapProtocol
 
@@ -48,6 +49,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         GraphFilterProtocol,
         RandomizedSetsProtocol,
         SampledNegativesProtocol,
+        SparseReconstructionProtocol,
         PairsInBlanketProtocol,
         PublicStartProtocol,
         SecretSetProtocol,

@@ -16,7 +16,7 @@ from tests.simulation.divisions import bits, compare, divided, written
 
 CLAIMED = {
     *("x-map", "x-map-shrunk", "one-bit-output"),
-    *("sampled-negatives", "personalised-sampling"),
+    *("sampled-negatives", "personalised-sampling", "dpsr"),
 }
 WITHOUT_PRIVACY = {
     "ease",
@@ -38,7 +38,7 @@ WITHOUT_PRIVACY = {
 }
 SHUFFLED = {"pairs-in-blanket", "shuffled-on-device"}
 TRUSTING = (
-    (CLAIMED - {"sampled-negatives", "personalised-sampling"})
+    (CLAIMED - {"sampled-negatives", "personalised-sampling", "dpsr"})
     | (WITHOUT_PRIVACY - {"privirec"})
     | {"one-bit-objective", "dp-als", "dp-cmf", "dp-item-effects"}
     | {"dp-ials", "fcf", "gram-central"}
