@@ -103,16 +103,17 @@ class Laboratory:
     def again(self, present: Bools, number: int) -> Transcript:
         """Return the transcript of another run, in which who is not present has rated nothing.
 
-        Where item sets are hidden, such a device takes part all the same, as losses compare profiles; where
-        they are seen, it is silent. The bits of the run follow from the configuration, the seed, who is
-        present and the number.
+        Where item sets are hidden, or masks hide who sent what, such a device takes part all the same, as
+        losses compare profiles; where they are seen, it is silent. The bits of the run follow from the
+        configuration, the seed, who is present and the number.
 
         Raises PlayedOnceError under a schedule.
         """
         self._check_runs_again()
         train = self.truth.select(present[self.truth.users])
         identity = f"{self.installer.drawn_by} attacked {number}"
-        return self._said(self._run(train, identity, None if self.hides_item_sets else ~present))
+        takes_part = self.hides_item_sets or self.installer.config.protocol.masks
+        return self._said(self._run(train, identity, None if takes_part else ~present))
 
     def _run(self, train: Ratings, identity: str, absent: Bools | None) -> Outcome:
         """Run the protocol on some ratings; what is drawn follows from the text of its identity."""

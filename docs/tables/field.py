@@ -6,15 +6,11 @@ arithmetic: items times numbers of an item times 4 bytes, in each round in which
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from pydantic import TypeAdapter
-from scipy.special import gammaln
 
 from docs.tables import column_table
 from docs.tables.leaderboard import PRICE
@@ -22,8 +18,6 @@ from docs.tables.results import Committed, papers, summary
 from simulation.analysis.columns import TRUST, ResultColumn, text_column
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import DASH, number
-from simulation.pages.drawing import Panel, legend, entry, log_axis, point, titled
-from simulation.pages.looks import Look
 
 HITS, GAIN, WHOLE = "sampled_ranking_hit_rate_at_10", "sampled_ranking_ndcg_at_10", "ranking_hit_rate_at_10"
 

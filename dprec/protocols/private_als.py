@@ -516,6 +516,14 @@ class ItemServer(SummedServer):
         shares = weight / np.maximum(counts, weight)
         return np.maximum(self.best.biases - least, 0.0) + shares * deviation
 
+    def _of_features(self, root: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Return what public features of the items add to the statistics of a round: nothing.
+
+        ``root``: L such that users' factors of the round are L times those that items solve for; ``weights``:
+        those of a rating, shape (items with factors,).
+        """
+        return np.zeros(()), np.zeros(())
+
     @property
     def _residual(self) -> float:
         """Variance of a rating about its prediction."""
@@ -543,9 +551,10 @@ class ItemServer(SummedServer):
         root = root_of_moment(matrices.sum(axis=0) / total, min(least, 1.0))
         inverse = np.linalg.inv(root)
         stretch = float((inverse**2).sum() / options.rank)
+        public_matrices, public_sides = self._of_features(root, weights * of_users)
         white = shrunken_factors(
-            inverse @ matrices @ inverse.T,
-            sides @ inverse.T,
+            inverse @ matrices @ inverse.T + public_matrices,
+            sides @ inverse.T + public_sides,
             noise=float(noise[-1]) * float(np.sqrt(stretch)),
             residual=self._residual * weights * of_users,
             prior=(options.factor_deviation * self.span) ** 2 / options.rank,

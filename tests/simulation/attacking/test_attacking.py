@@ -99,6 +99,22 @@ def test_who_is_absent_sends_nothing_under_any_protocol(name: str) -> None:
     run({**presets()[name], "attacks": [Without()]})
 
 
+def test_devices_that_mask_take_part_with_nothing_in_another_run() -> None:
+    """Were a quarter of them silent, no secure sum would succeed."""
+    present = np.arange(40) >= 10
+
+    class Masked(Spying):
+        """Runs again with few users."""
+
+        def perform(self, game: Game) -> Attacked:
+            assert not game.hides_item_sets
+            game.again(present, 1)
+            return super().perform(game)
+
+    Masked.__module__ = __name__
+    run({**presets()["privirec"], "attacks": [Masked()]})
+
+
 def test_figures_are_in_every_file_and_read_back(tiny: dict[str, Any], tmp_path: Path) -> None:
     attacked = run({**tiny, **ATTACKED}, tmp_path / "run", page=False)
     cells = float(game_of(tiny).truth.count)

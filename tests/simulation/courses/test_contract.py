@@ -16,7 +16,7 @@ from tests.simulation.divisions import bits, compare, divided, written
 
 CLAIMED = {
     *("x-map", "x-map-shrunk", "one-bit-output"),
-    *("sampled-negatives", "personalised-sampling"),
+    *("sampled-negatives", "personalised-sampling", "dpsr"),
 }
 WITHOUT_PRIVACY = {
     "colr",
@@ -38,21 +38,22 @@ WITHOUT_PRIVACY = {
     "plain-mf",
     "popularity",
     "popularity-by-content",
+    "privirec",
     "user-average",
 }
 SHUFFLED = {"pairs-in-blanket", "shuffled-on-device"}
 TRUSTING = (
-    (CLAIMED - {"sampled-negatives", "personalised-sampling"})
-    | WITHOUT_PRIVACY
-    | {"one-bit-objective", "dp-als", "dp-item-effects"}
+    (CLAIMED - {"sampled-negatives", "personalised-sampling", "dpsr"})
+    | (WITHOUT_PRIVACY - {"privirec"})
+    | {"one-bit-objective", "dp-als", "dp-cmf", "dp-item-effects"}
     | {"dp-ials", "fcf", "gram-central"}
 )
 SUMMING = {
     *("sums-on-device", "secagg-als", "secagg-item-effects"),
-    *("gram-secagg", "gram-with-groups", "public-start", "popularity-secagg"),
+    *("gram-secagg", "gram-with-groups", "public-start", "popularity-secagg", "privirec"),
 }
-NOISY_SUMS = SUMMING | {
-    *("dp-als", "dp-item-effects", "dp-ials", "gram-central"),
+NOISY_SUMS = (SUMMING - {"privirec"}) | {
+    *("dp-als", "dp-cmf", "dp-item-effects", "dp-ials", "gram-central"),
     *("gram-local", "popularity-local", "pairs-in-blanket"),
 }
 
