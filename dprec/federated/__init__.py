@@ -12,6 +12,7 @@ from dprec.federated.alone import (
 )
 from dprec.federated.collaborative_filtering import CollaborativeFiltering
 from dprec.federated.contract import BEFORE_A_RUN, RULES, Broken, Rule, Trial, verdicts
+from dprec.federated.counted_filtering import CountedFiltering
 from dprec.federated.gradient_factorization import GradientFactorization
 from dprec.federated.matrix_factorization import AveragedFactorization
 from dprec.federated.model import (
@@ -44,6 +45,7 @@ MODELS: Registry[FederatedModel] = Registry(
         OwnEdges,
         PersonalTables,
         GradientFactorization,
+        CountedFiltering,
     ],
 )
 
@@ -61,6 +63,7 @@ __all__ = [
     "CollaborativeFiltering",
     "Computed",
     "ContractError",
+    "CountedFiltering",
     "Devices",
     "FederatedModel",
     "GradientFactorization",
