@@ -12,6 +12,7 @@ from dprec.federated.alone import (
 )
 from dprec.federated.collaborative_filtering import CollaborativeFiltering
 from dprec.federated.contract import BEFORE_A_RUN, RULES, Broken, Rule, Trial, verdicts
+from dprec.federated.counted_filtering import CountedFiltering
 from dprec.federated.gradient_factorization import GradientFactorization
 from dprec.federated.local_training import DrawsNegatives, others
 from dprec.federated.low_rank import LowRankUpdates
@@ -51,6 +52,7 @@ MODELS: Registry[FederatedModel] = Registry(
         LowRankUpdates,
         PersonalTables,
         GradientFactorization,
+        CountedFiltering,
     ],
 )
 
@@ -68,6 +70,7 @@ __all__ = [
     "CollaborativeFiltering",
     "Computed",
     "ContractError",
+    "CountedFiltering",
     "Devices",
     "DrawsNegatives",
     "FederatedModel",

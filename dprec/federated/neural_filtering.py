@@ -10,7 +10,6 @@ items and on others that it draws, by binary cross-entropy (He et al. [he2017], 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -29,16 +28,13 @@ from dprec.federated.local_training import (
 from dprec.federated.model import Parameters, Profile, State, Update
 from dprec.ratings import RatingScale
 
-_TRAINED = 2.0**-6
-"""What a device sends for an item that it trained, where such are counted: small beside what it learned."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class NeuralFiltering(DrawsNegatives, LocallyTrained):
     """Vectors of items and a network, learned from what devices change; users' vectors stay where they are.
 
-    The paper divides the sum of items' changes by how many devices trained them. That number is one more
-    thing to hide, and takes noise of its own: a public rate stands for it, unless `counted`.
+    The paper divides the sum of items' changes by how many devices trained them; that number would be one
+    more thing to hide, so a public rate stands for it. Devices take plain steps in place of Adam's.
     """
 
     kind: Literal["fedncf"] = "fedncf"
@@ -46,16 +42,12 @@ class NeuralFiltering(DrawsNegatives, LocallyTrained):
     predicted: ClassVar[Literal["ratings", "lists"]] = "lists"
     of_items: ClassVar[int] = 2
     factors: int = option(
-        "Numbers of the last layer and of the vectors that are multiplied; each layer before it, and the "
-        "vectors that the network is given, are twice as long.",
+        "Numbers of the last layer and of the vectors that are multiplied; the network's are twice as long.",
         8,
         ge=1,
         le=256,
         published=(8, 16, 32, 64),
         source="he2017, section 4.1",
-    )
-    layers: int = option(
-        "Layers of the network.", 2, ge=1, le=8, published=(2, 3), source="he2017, section 4.1 and code"
     )
     negatives: int = option(
         "Items that are drawn for each of a user's, anew in each epoch.",
@@ -64,32 +56,13 @@ class NeuralFiltering(DrawsNegatives, LocallyTrained):
         published=4,
         source="he2017, section 4.1",
     )
-    optimizer: Literal["sgd", "adam"] = option(
-        "Steps of a device: plain ones, or those of Adam [kingma2015], begun anew in each round.",
-        "sgd",
-        published="adam",
-        source="he2017, section 4.1",
-    )
-    counted: bool = option(
-        "Whether the server divides an item's change by how many devices trained it, which they say.",
-        False,
-        published=True,
-        source="perifanis2022, abstract",
-    )
-    deviation: float = option(
-        "Standard deviation of the first vectors of items and users.",
-        0.1,
-        gt=0,
-        published=0.01,
-        source="he2017, section 4.1",
-    )
+    deviation: float = option("Standard deviation of the first vectors of items and users.", 0.1, gt=0)
 
     def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
         """Return items' vectors of both parts, the layers with their biases, and the output's weights.
 
-        Shapes, for a network that is given vectors of ``size = factors * 2 ** (layers - 1)`` numbers:
-        (items, factors), (items, size); of each layer (2 size, size) and (size,), the next ones half as long;
-        (2 factors,) and (1,); if `counted`, (items,), of zeros. See `FederatedModel.start`.
+        Shapes (items, factors), (items, size), with as many numbers as the first layer has; of each layer
+        (2 size, size) and (size,); (2 factors,) and (1,). See `FederatedModel.start`.
         """
         width, sizes = self.factors, self._sizes
         items = [self.deviation * random.standard_normal((n_items, size)) for size in (width, sizes[0])]
@@ -98,12 +71,12 @@ class NeuralFiltering(DrawsNegatives, LocallyTrained):
             weights = random.standard_normal((2 * size, size)) * np.sqrt(2 / (2 * size))
             network += [weights, np.zeros(size)]
         output = random.standard_normal(2 * width) / np.sqrt(2 * width)
-        return *items, *network, output, np.zeros(1), *([np.zeros(n_items)] if self.counted else [])
+        return *items, *network, output, np.zeros(1)
 
     @property
     def _sizes(self) -> list[int]:
-        """How many numbers each layer has."""
-        return [self.factors << layer for layer in reversed(range(self.layers))]
+        """How many numbers each layer has, half as many as are given to it."""
+        return [2 * self.factors, self.factors]
 
     def begin(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> State:
         """Return the user's vectors of both parts, at random, shapes (factors,) and (size,)."""
@@ -117,8 +90,8 @@ class NeuralFiltering(DrawsNegatives, LocallyTrained):
         drawn = [examples(random, profile, self.negatives) for _ in range(self.epochs)]
         held, places = np.unique([items for items, _ in drawn], return_inverse=True)
         n_items, labels = profile.n_items, drawn[0][1]
-        shared = (*(each[held] for each in parameters[:2]), *parameters[2 : len(parameters) - self.counted])
-        whole, arrays = _joined([*shared, *state])
+        shared = (*(each[held] for each in parameters[:2]), *parameters[2:])
+        whole, arrays = joined([*shared, *state])
         move, losses = self._moving(whole, arrays), []
         for of_epoch in places.reshape(self.epochs, -1):
             for chosen in batches(labels.size, self.batch, random):
@@ -127,49 +100,25 @@ class NeuralFiltering(DrawsNegatives, LocallyTrained):
                 move(of_epoch[chosen], [*slopes[0], *slopes[1]])
         moved = [new - old for new, old in zip(arrays[:-2], shared, strict=True)]
         items = (scattered(each, held, n_items) for each in moved[:2])
-        trained = [scattered(np.full(held.size, _TRAINED), held, n_items)] if self.counted else []
-        return Update((*items, *moved[2:], *trained), tuple(arrays[-2:]), losses[0] if losses else np.nan)
+        return Update((*items, *moved[2:]), tuple(arrays[-2:]), losses[0] if losses else np.nan)
 
     def _moving(self, whole: Floats, arrays: list[Floats]) -> Callable[[Ints, list[Floats]], None]:
         """Return what takes the steps of a round in place, given the items of a batch and the slopes."""
-        if self.optimizer == "sgd":
-            return partial(_descend, self.rate, arrays)
-        slope, parts = _joined([np.zeros_like(each) for each in arrays])
-        mean, square, taken = np.zeros_like(whole), np.zeros_like(whole), count(1)
-
-        def move(items: Ints, slopes: list[Floats]) -> None:
-            slope[:] = 0.0
-            _descend(-1.0, parts, items, slopes)
-            mean[:] += 0.1 * (slope - mean)
-            square[:] += 0.001 * (slope**2 - square)
-            step = next(taken)
-            size = np.sqrt(square / (1 - 0.999**step)) + 1e-8
-            whole[:] -= self.rate / (1 - 0.9**step) * mean / size
-
-        return move
-
-    def step(self, parameters: Parameters, update: Parameters, round_index: int) -> Parameters:
-        """Add the mean changes, those of items times their rate, or divided by how many trained them."""
-        if not self.counted:
-            return super().step(parameters, update, round_index)
-        *changes, trained = update
-        shares = np.where(trained > 0, trained / _TRAINED, 1.0)[:, None]
-        changes[:2] = (each / shares for each in changes[:2])
-        return super().step(parameters, (*changes, np.zeros_like(trained)), round_index)
+        return partial(descend, self.rate, arrays)
 
     def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:
         """Return the logits of all items, shape (items,)."""
-        return _forward(parameters[: len(parameters) - self.counted], state, *parameters[:2])[-1]
+        return _forward(parameters, state, *parameters[:2])[-1]
 
 
-def _joined(arrays: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
+def joined(arrays: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
     """Return one array of all numbers, and its parts in the shapes of those given."""
     whole = np.concatenate([each.ravel() for each in arrays])
     parts = np.split(whole, np.cumsum([each.size for each in arrays])[:-1])
     return whole, [part.reshape(each.shape) for part, each in zip(parts, arrays, strict=True)]
 
 
-def _descend(rate: float, arrays: Sequence[Floats], items: Ints, slopes: Sequence[Floats]) -> None:
+def descend(rate: float, arrays: Sequence[Floats], items: Ints, slopes: Sequence[Floats]) -> None:
     """Step against the slopes in place, of which the first two have a row for each of some items."""
     for whole, slope in zip(arrays[:2], slopes[:2], strict=True):
         np.subtract.at(whole, items, rate * slope)

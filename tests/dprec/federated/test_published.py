@@ -5,7 +5,7 @@ import pytest
 
 from dprec.arrays import Floats
 from dprec.components import deviations
-from dprec.federated import FederatedModel, GradientFactorization, NeuralFiltering, PersonalTables, Profile
+from dprec.federated import CountedFiltering, FederatedModel, GradientFactorization, PersonalTables, Profile
 from dprec.federated.local_training import others
 from dprec.federated.neural_filtering import gradients
 from dprec.ratings import POSITIVE
@@ -18,7 +18,7 @@ PROFILE = Profile(HELD, np.full(3, np.nan), ITEMS)
 TestPublished = contract(
     PersonalTables(size=3, epochs=2, batch=16),
     GradientFactorization(size=3, batch=8, deviation=0.1),
-    NeuralFiltering(factors=2, layers=3, epochs=2, batch=16, optimizer="adam", counted=True),
+    CountedFiltering(factors=2, epochs=2, batch=16),
 )
 
 
@@ -88,9 +88,7 @@ def test_a_device_sends_the_gradients_of_its_items_under_its_new_vector() -> Non
 
 def test_the_first_step_of_adam_is_its_rate_against_the_sign_of_every_slope() -> None:
     """Of one batch; Adam divides a slope by its size, and what no example has stays."""
-    model = NeuralFiltering(
-        factors=2, layers=3, negatives=1, epochs=1, batch=99, rate=0.01, optimizer="adam", counted=True
-    )
+    model = CountedFiltering(factors=2, negatives=1, epochs=1, batch=99, rate=0.01, deviation=0.5)
     parameters, state = begun(model)
     made = model.update(parameters, PROFILE, np.random.default_rng(2), state)
     chosen, labels = (np.array(each) for each in examples(1))
@@ -108,7 +106,7 @@ def test_the_first_step_of_adam_is_its_rate_against_the_sign_of_every_slope() ->
 
 def test_the_server_divides_an_items_change_by_how_many_trained_it() -> None:
     """Of four devices, two trained the first item and none the last; the network has the mean of all."""
-    model = NeuralFiltering(factors=1, layers=1, counted=True)
+    model = CountedFiltering(factors=1, layers=1)
     random = np.random.default_rng(3)
     parameters = model.start(3, POSITIVE, random)
     profiles = [
@@ -125,7 +123,7 @@ def test_the_server_divides_an_items_change_by_how_many_trained_it() -> None:
     assert not moved[-1].any()
 
 
-@pytest.mark.parametrize("model", [PersonalTables(size=3), GradientFactorization(size=3), NeuralFiltering()])
+@pytest.mark.parametrize("model", [PersonalTables(size=3), GradientFactorization(size=3), CountedFiltering()])
 def test_what_devices_keep_never_moves_the_parameters(model: FederatedModel) -> None:
     """The next parameters follow from what is sent, whatever a device keeps, and that is no part of it."""
     parameters, state = begun(model)
@@ -141,5 +139,6 @@ def test_what_devices_keep_never_moves_the_parameters(model: FederatedModel) -> 
 def test_settings_that_leave_the_papers_are_data() -> None:
     assert not deviations(PersonalTables())
     assert {each.key for each in deviations(GradientFactorization())} == {"batch"}
-    own = NeuralFiltering(layers=3, optimizer="adam", counted=True, deviation=0.01)
-    assert not deviations(own)
+    assert {each.key for each in deviations(CountedFiltering(item_rate=2.0, deviation=0.1))} == {
+        *("item_rate", "deviation")
+    }

@@ -261,4 +261,4 @@ def test_the_rate_of_items_moves_their_parameters_alone() -> None:
     ones = tuple(np.ones(1) for _ in range(8))
     moved = model.step(tuple(np.zeros(1) for _ in range(8)), ones, 1)
     assert [float(each[0]) for each in moved] == [7.0, 7.0, *[1.0] * 6]
-    assert {each.key for each in deviations(model)} == {"item_rate", "optimizer", "counted", "deviation"}
+    assert {each.key for each in deviations(model)} == {"item_rate"}

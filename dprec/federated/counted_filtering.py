@@ -1,0 +1,87 @@
+"""FedNCF as published: Adam on devices, and items averaged over the devices that trained them.
+
+The paper averages items' vectors over those who moved them, as in matrix factorisation, and the network over
+all (Perifanis and Efraimidis [perifanis2022], abstract). Devices say which items they moved, in one number
+more for each, so that the server divides one sum by the other and learns nothing of a single device. With a
+budget, the noise on these numbers comes on top: `NeuralFiltering` does without.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Literal
+
+import numpy as np
+
+from dprec.arrays import Floats, Ints
+from dprec.components import option
+from dprec.federated.model import Parameters, Profile, State, Update
+from dprec.federated.neural_filtering import NeuralFiltering, descend, joined
+from dprec.ratings import RatingScale
+
+_MOVED = 2.0**-6
+"""What a device sends for an item that it moved: small beside what it learned."""
+
+_FIRST, _SECOND = 0.9, 0.999
+"""Decays of Adam's means."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedFiltering(NeuralFiltering):
+    """Vectors of items and a network, each the mean of what those devices learned that trained it.
+
+    Adam (Kingma and Ba [kingma2015], Algorithm 1) begins anew in each round.
+    """
+
+    kind: Literal["fedncf-published"] = "fedncf-published"  # type: ignore[assignment]
+    layers: int = option("Layers of the network.", 3, ge=1, le=8)
+    rate: float = option("Step of Adam.", 0.001, gt=0)
+    deviation: float = option(
+        "Standard deviation of the first vectors of items and users.",
+        0.01,
+        gt=0,
+        published=0.01,
+        source="he2017, section 4.1",
+    )
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [self.factors << layer for layer in reversed(range(self.layers))]
+
+    def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
+        """Return what `NeuralFiltering.start` does, and zeros for counts of items, shape (items,)."""
+        return *super().start(n_items, scale, random), np.zeros(n_items)
+
+    def update(
+        self, parameters: Parameters, profile: Profile, random: np.random.Generator, state: State
+    ) -> Update:
+        """Return how training moves the items and the network, which items, and the user's vectors."""
+        made = super().update(parameters[:-1], profile, random, state)
+        moved = np.any([each.any(axis=1) for each in made.change[:2]], axis=0)
+        return made._replace(change=(*made.change, _MOVED * moved))
+
+    def _moving(self, whole: Floats, arrays: list[Floats]) -> Callable[[Ints, list[Floats]], None]:
+        slope, parts = joined([np.zeros_like(each) for each in arrays])
+        mean, square, taken = np.zeros_like(whole), np.zeros_like(whole), count(1)
+
+        def move(items: Ints, slopes: list[Floats]) -> None:
+            slope[:] = 0.0
+            descend(-1.0, parts, items, slopes)
+            mean[:] += (1 - _FIRST) * (slope - mean)
+            square[:] += (1 - _SECOND) * (slope**2 - square)
+            step = next(taken)
+            size = np.sqrt(square / (1 - _SECOND**step)) + 1e-8
+            whole[:] -= self.rate / (1 - _FIRST**step) * mean / size
+
+        return move
+
+    def step(self, parameters: Parameters, update: Parameters, round_index: int) -> Parameters:
+        """Add the mean change of the network, and of items that of those who moved them, times their rate."""
+        *changes, moved = update
+        shares = np.where(moved > 0, moved / _MOVED, 1.0)[:, None]
+        changes[:2] = (each / shares for each in changes[:2])
+        return super().step(parameters, (*changes, np.zeros_like(moved)), round_index)
+
+    def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:
+        """Return the logits of all items, shape (items,)."""
+        return super().predict(parameters[:-1], profile, state)
