@@ -468,7 +468,7 @@ def _forms(trial: Trial) -> Broken | None:
 RULES: tuple[Rule, ...] = (
     Rule("defined", "what a device computes and predicts is defined", _defined, True),
     Rule("untouched", "parameters, profiles and states stay as they are given", _untouched, True),
-    Rule("shapes", "shapes are those of the parameters, the same for every user", _shapes, True),
+    Rule("shapes", "shapes are those that are sent, the same for every user", _shapes, True),
     Rule("finite", "all is finite, also for one rating and for every item", _finite),
     Rule("generator", "no generator is kept", _kept_generators, True),
     Rule("draws", "what is drawn is drawn from `random`", _draws, True),

@@ -87,10 +87,8 @@ class Reconstruction(DrawsNegatives, LocallyTrained):
     def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:
         """Return the scores of all items under the vector that all examples make, shape (items,)."""
         # Predictions draw as in a round, from words that are always the same.
-        random = generator(0, "examples of a prediction")
-        return parameters[0] @ self._rebuilt(
-            parameters[0], *examples(random, profile, self.negatives), random
-        )
+        (table,), random = parameters, generator(0, "examples of a prediction")
+        return table @ self._rebuilt(table, *examples(random, profile, self.negatives), random)
 
     def _rebuilt(self, table: Floats, items: Ints, labels: Floats, random: np.random.Generator) -> Floats:
         """Return the user's vector after steps from 0, given the item table, shape (size,)."""

@@ -1,6 +1,7 @@
 """CoLR: what a device sends, how the table moves by it, what it weighs, and that it can be hidden."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from dprec.errors import SettingError
-from dprec.federated import LowRankUpdates, Profile, UpdateCode, code_of
+from dprec.federated import RULES, LowRankUpdates, Profile, Shapes, Trial, UpdateCode, code_of
 from dprec.federated.local_training import examples
 from dprec.federated.low_rank import factor_of
 from dprec.ratings import POSITIVE
@@ -98,6 +99,40 @@ def test_what_is_sent_has_as_many_numbers_as_items_times_the_rank(deviation: flo
 def test_more_directions_than_numbers_are_refused() -> None:
     with pytest.raises(SettingError, match="rank: 5; accepted: at most size, 4"):
         LowRankUpdates(size=4, rank=5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SendsWhole(LowRankUpdates):
+    """What is said to be sent is not what a device computes."""
+
+    def sends(self, shapes: Shapes) -> Shapes:
+        return shapes
+
+
+@dataclass(frozen=True, kw_only=True)
+class SendsOthers(LowRankUpdates):
+    """The same, of another number of columns."""
+
+    def sends(self, shapes: Shapes) -> Shapes:
+        return ((shapes[0][0], self.rank + 1),)
+
+
+@pytest.mark.parametrize(
+    ("model", "found", "change"),
+    [
+        (SendsWhole(size=4, rank=2), "change of 1 arrays", "to 2, as sends returned"),
+        (
+            SendsOthers(size=4, rank=2),
+            "change of a user is an array of shape (24, 2)",
+            "to (24, 3), the same for every user",
+        ),
+    ],
+)
+def test_a_device_that_computes_other_shapes_than_are_sent_breaks_a_rule(
+    model: LowRankUpdates, found: str, change: str
+) -> None:
+    (shapes,) = (rule for rule in RULES if rule.name == "shapes")
+    assert shapes.broken(Trial.of(model)) == (found, change)
 
 
 def values(**protocol: Any) -> dict[str, Any]:
