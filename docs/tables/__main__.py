@@ -18,6 +18,7 @@ from pathlib import Path
 
 from docs.tables.answer import choices
 from docs.tables.benchmarks import benchmark, measured_at
+from docs.tables.field import field
 from docs.tables.figures import figures
 from docs.tables.leaderboard import absolute_errors, accuracies, leaderboard, made, sizes
 from docs.tables.promises import changed, deviations, index, promises
@@ -31,6 +32,7 @@ _MAKERS = (
     changed,
     choices,
     deviations,
+    field,
     index,
     leaderboard,
     made,

@@ -1,25 +1,37 @@
 """The field's table: its systems beside ours, by accuracy, epsilon and bytes, and the figure of bytes.
 
-What papers report stands in docs/papers.yaml under `field`, with its source. Bytes of published figures are
-arithmetic: items times numbers of an item times 4 bytes, in each round in which a device is asked.
+What papers report stands in docs/papers.yaml under `field`, with its source. The bytes of published figures
+are arithmetic: items times numbers of an item times 4 bytes, in each round in which a device is asked.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import TypeAdapter
 
 from docs.tables import column_table
-from docs.tables.leaderboard import PRICE
+from docs.tables.leaderboard import PRICE, both_ways
 from docs.tables.results import Committed, papers, summary
+from dprec.arrays import AnyInts
+from dprec.protocols.base import TOLD
 from simulation.analysis.columns import TRUST, ResultColumn, text_column
-from simulation.analysis.protocol_results import ProtocolResult
-from simulation.analysis.vocabulary import DASH, number
+from simulation.analysis.protocol_results import PAYLOAD_BYTES, ProtocolResult
+from simulation.analysis.vocabulary import number, size
+from simulation.pages.drawing import Panel, entry, legend, log_axis, point, titled
+from simulation.pages.looks import REFERENCE, SERIES, Look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 HITS, GAIN, WHOLE = "sampled_ranking_hit_rate_at_10", "sampled_ranking_ndcg_at_10", "ranking_hit_rate_at_10"
+
+_PAYLOAD = both_ways("payload", PAYLOAD_BYTES)
 
 
 @dataclass(frozen=True)
@@ -30,19 +42,17 @@ class Published:
     """HR@10."""
     on: str
     """Data."""
-    of: str
-    """Where it is printed."""
     read: str
-    """The paper, or the source that quotes it."""
+    """The paper's table, or the secondary source that quotes it."""
     gain: float | None = None
     """NDCG@10."""
     numbers: tuple[int, int, int] | None = None
     """Items, numbers that are sent of each, and rounds, each way; None where the paper leaves one open."""
 
     @property
-    def size(self) -> int | None:
-        """Bytes each way, a number in 4 bytes."""
-        return None if self.numbers is None else 4 * int(np.prod(self.numbers))
+    def bytes(self) -> int:
+        """Bytes each way; 0 where the paper leaves them open."""
+        return 0 if self.numbers is None else 4 * math.prod(self.numbers)
 
 
 @cache
@@ -58,11 +68,12 @@ def field(name: str, budget: str) -> str:
     ranked = sorted(shown, key=lambda result: -(result.mean(HITS) or 0.0))
     columns = [
         text_column("system", lambda result: f"`{result.name}`"),
-        _figures("HR@10, NDCG@10 of 100", HITS, GAIN),
-        _figures("HR@10, all items", WHOLE),
-        text_column("as published", partial(_as_published, held)),
-        text_column("ε, what it protects", _promised),
+        _figures("HR@10, NDCG@10 among 100", HITS, GAIN),
+        _figures("HR@10 among all", WHOLE),
+        text_column("as published", partial(_reported, held)),
+        text_column("ε per person", _promised),
         TRUST,
+        _PAYLOAD,
         *PRICE,
         text_column("rounds", lambda result: number(result.mean("rounds"), 0)),
     ]
@@ -73,17 +84,77 @@ def _figures(title: str, *names: str) -> ResultColumn:
     return text_column(title, lambda result: ", ".join(number(result.mean(name), 3) for name in names))
 
 
-def _as_published(held: Committed, result: ProtocolResult) -> str:
-    told = published().get(held.preset(result), [])
+def _reported(held: Committed, result: ProtocolResult) -> str:
     return "; ".join(
-        f"{number(each.hits, 3)}{f', {number(each.gain, 3)}' if each.gain else ''} ({each.on}; {each.read})"
-        for each in told
+        f"{', '.join(number(each, 3) for each in (told.hits, told.gain) if each)} ({told.on}; {told.read})"
+        for told in published().get(held.preset(result), [])
     )
 
 
 def _promised(result: ProtocolResult) -> str:
-    if result.status == "none":
-        return "none"
-    if result.budget is None:
-        return "0, nothing sent" if result.status == "proved" else DASH
-    return f"{result.budget:g}, a person"
+    if result.budget is not None:
+        return f"{result.budget:g}"
+    return "0: nothing sent" if result.status == "proved" else "none"
+
+
+_GROUPS = {
+    "ours, proved": Look(SERIES[0], "o"),
+    "published, measured": Look(SERIES[1], "s"),
+    "without privacy": Look(REFERENCE, "D"),
+}
+_PRINTED = "published, as printed"
+
+
+def field_figure(name: str, budget: float) -> list[Panel]:
+    """Return accuracy by bytes up, and by bytes down, of what was measured and of what papers report."""
+    held = summary(name)
+    shown = [
+        result
+        for result in held.results
+        if result.budget in (None, budget) and result.baseline != TOLD and result.mean(HITS) is not None
+    ]
+    return [partial(_draw, results=shown, held=held, way=way) for way in range(2)]
+
+
+def _draw(ax: Axes, results: Sequence[ProtocolResult], held: Committed, way: int) -> None:
+    """Draw one direction; hollow is what papers print."""
+    drawn = [
+        (_group(held, result), float(sent), result)
+        for result in results
+        if (sent := result.mean(PAYLOAD_BYTES[way]))
+    ]
+    printed = [(name, told) for name, every in published().items() for told in every if told.bytes]
+    ax.set_ylim(0, 0.8)
+    log_axis(ax.xaxis, [*(sent for _, sent, _ in drawn), *(told.bytes for _, told in printed)], size)
+    for group, sent, result in drawn:
+        hits = result.mean(HITS) or 0.0
+        words = [f"{result.name}: {hits:.3f}, {size(sent)}"]
+        look = _GROUPS[group]
+        point(ax, [sent], [hits], look.colour, words, marker=look.marker)
+    for name, told in printed:
+        words = [f"{name} on {told.on}, {told.read}: {told.hits:.3f}, {size(told.bytes)}"]
+        style = {"marker": "s", "markerfacecolor": "none"}
+        point(ax, [told.bytes], [told.hits], SERIES[1], words, **style)
+    titled(ax, f"HR@10 among 100, by bytes {'down' if way else 'up'}", x="payload per user", y="HR@10")
+    if way == 0:
+        handles = [entry(group, look, line=False) for group, look in _GROUPS.items()]
+        hollow = entry(_PRINTED, Look(SERIES[1], "s"), line=False, markerfacecolor="none")
+        legend(ax, [*handles, hollow])
+
+
+def _group(held: Committed, result: ProtocolResult) -> str:
+    if held.preset(result) in published():
+        return "published, measured"
+    return "without privacy" if result.status == "none" else "ours, proved"
+
+
+def least_bytes(counts: AnyInts, items: int) -> float:
+    """Return the mean bytes that item sets of some sizes take at least, each set of a size as likely.
+
+    The entropy of a set of k of n items is the logarithm of n over k, in bits.
+    """
+    from scipy.special import gammaln
+
+    sizes = np.asarray(counts, dtype=np.float64)
+    ways = gammaln(items + 1.0) - gammaln(sizes + 1) - gammaln(items - sizes + 1)
+    return float(ways.mean() / np.log(2) / 8)

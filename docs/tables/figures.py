@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from docs.tables.field import field_figure
 from docs.tables.results import RESULTS, summary
 from simulation.analysis.protocol_results import at_reference, by_evaluation
 from simulation.pages.comparison_figures import (
@@ -20,6 +21,9 @@ from simulation.pages.looks import looks_of
 
 DRAWN = "ml-100k-u1", "ml-100k-per-user"
 """The summaries that have figures."""
+
+FIELD, AT = "field", 1.0
+"""The summary of the field's systems, and the budget at which it is drawn."""
 
 
 def figures() -> Iterator[tuple[Path, str]]:
@@ -38,3 +42,5 @@ def figures() -> Iterator[tuple[Path, str]]:
         }
         for kind, panels in shown.items():
             yield RESULTS / f"{name}-{kind}.svg", render(Plot(f"accuracy-{kind}", "", "", "", panels)).svg
+    panels = field_figure(FIELD, AT)
+    yield RESULTS / f"{FIELD}-bytes.svg", render(Plot("field-bytes", "", "", "", panels)).svg

@@ -109,6 +109,9 @@ Predicted = Literal["ratings", "lists"]
 BASELINES = ("nothing-sent", "global-mean", "item-average", "sets-only")
 """Presets that a protocol has to beat to be worth any privacy or bytes; see `Protocol.baseline`."""
 
+TOLD = "told"
+"""What stands for a baseline where devices are told what they are tested on: nothing competes with that."""
+
 BASELINE_PRESETS: dict[Predicted, dict[str, str]] = {
     "ratings": {name: name for name in BASELINES},
     "lists": {"nothing-sent": "random-list", "popularity": "popularity"},
@@ -145,7 +148,7 @@ class Facts:
     told_tested: bool = False
     """Whether a simulation tells devices what they are tested on, as no deployment can."""
     baseline: str | None = None
-    """Which of the `BASELINES` it is, whatever it is called; None for any other protocol."""
+    """Which of the `BASELINES` it is, whatever it is called, or `TOLD`; None for any other protocol."""
     fit: Options | None = None
     """What is fitted to the ratings as they are, alike in all runs; None if a draw changes the fit."""
     noise_on_ratings: Mechanism | None = None
@@ -199,6 +202,7 @@ class Protocol(Options):
             "private": private,
             "calibrated": private and not several,
             "draws_noise": private,
+            "baseline": TOLD if own.get("told_tested") else None,
         }
         return Facts(**known | own)
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from dprec.accounting import Trust
 from dprec.errors import InputError
+from dprec.protocols.base import TOLD
 from simulation.analysis.answer import guess_in_words, price
 from simulation.analysis.decision import RECOVERED, SLACK, Candidate, Limits, candidates, decide
 from simulation.analysis.gains import (
@@ -123,7 +124,8 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     every = candidates(comparable, chosen)
     bases = nothing_sent(comparable), strongest(comparable, POPULARITY)
     quiet, popular = (next((each for each in every if each.result is base), None) for base in bases)
-    allowed = [each for each in every if each.result.baseline != NOTHING_SENT and limits.allow(each.result)]
+    competing = (each for each in every if each.result.baseline not in (NOTHING_SENT, TOLD))
+    allowed = [each for each in competing if limits.allow(each.result)]
     inside = decide(allowed, limits)
     best = next((each for each in inside if each.better), quiet)
     if best is None:

@@ -85,6 +85,10 @@ BYTES = (
     figure(lambda run: run.traffic.uplink.message_mean_per_user),
     figure(lambda run: run.traffic.downlink.message_mean_per_user),
 )
+PAYLOAD_BYTES = (
+    figure(lambda run: run.traffic.uplink.payload_mean_per_user),
+    figure(lambda run: run.traffic.downlink.payload_mean_per_user),
+)
 NETWORK_BYTES = (
     figure(lambda run: run.traffic.uplink.network_mean_per_user),
     figure(lambda run: run.traffic.downlink.network_mean_per_user),
@@ -235,7 +239,7 @@ class ProtocolResult:
 
     @property
     def baseline(self) -> str | None:
-        """Which baseline it is: one of `simulation.courses.base.BASELINES`; None for a protocol."""
+        """Which baseline it is: one of `dprec.protocols.base.BASELINES`, or `TOLD`; None for a protocol."""
         return self._of_all("baseline")
 
     @property

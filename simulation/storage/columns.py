@@ -20,7 +20,7 @@ from dprec.accounting import PrivacyUnit, Trust
 from dprec.data_frames import data_frame
 from dprec.errors import InputError
 from dprec.metrics import METRICS_OF_LISTS
-from dprec.protocols.base import BASELINE_PRESETS, BASELINES
+from dprec.protocols.base import BASELINE_PRESETS, BASELINES, TOLD
 from simulation.configuration.strict_yaml import flatten
 from simulation.storage.attacked import titled
 from simulation.storage.column import IN_FILES, TIMED, Amount, Column, on_pages
@@ -139,7 +139,7 @@ ACROSS = (
     ),
     _further(
         "baseline",
-        Literal[*BASELINES, *BASELINE_PRESETS["lists"]],
+        Literal[*BASELINES, *BASELINE_PRESETS["lists"], TOLD],
         "Which baseline the line is; empty otherwise.",
     ),
     _further("public_items", str, "What the line reads that is public about the items; empty for nothing."),
