@@ -206,6 +206,11 @@ class RatingRows:
             raise InputError(source, "columns of different lengths", "one user, item and rating per row")
         return cls(*columns, numbers, source)
 
+    @property
+    def order(self) -> Ints:
+        """Place of each row among all that were read, shape (rows,)."""
+        return np.arange(self.values.size) if self.places is None else self.places
+
     def error(self, row: int, found: str, accepted: str) -> InputError:
         """Return the error for a row, with its line in the file."""
         place = row if self.places is None else int(self.places[row])

@@ -167,6 +167,8 @@ class Ratings:
     """The unrounded ratings of a continuous scale; when ratings were made, kept only for a split by time;
     shape (ratings,).
     """
+    lines: Ints | None = field(default=None)
+    """Where each stood in its file, kept with times alone; shape (ratings,)."""
     reading: Reading | None = field(default=None)
     """Where they were read, if that was a table."""
 
@@ -200,6 +202,7 @@ class Ratings:
             item_ids=item_ids,
             exact=rows.values if scale.continuous else None,
             times=rows.times,
+            lines=None if rows.times is None else rows.order,
             reading=rows.reading,
         )
 
@@ -390,6 +393,7 @@ class Ratings:
             levels=np.append(self.levels, np.zeros(others.count, dtype=np.uint8))[order],
             exact=None if self.exact is None else np.append(self.exact, absent)[order],
             times=None,
+            lines=None,
         )
 
     def of_users(self, users: AnyInts, user_ids: AnyArray) -> Self:
@@ -407,7 +411,7 @@ class Ratings:
 
     def _of_cells(self, taken: Callable[[AnyArray], AnyArray]) -> dict[str, Any]:
         """Return what is known of some cells, by the names of its columns."""
-        columns = {name: getattr(self, name) for name in ("items", "levels", "exact", "times")}
+        columns = {name: getattr(self, name) for name in ("items", "levels", "exact", "times", "lines")}
         return {name: None if column is None else taken(column) for name, column in columns.items()}
 
 

@@ -123,7 +123,12 @@ class LeaveOneOut(RandomSplit):
 
     kind: Literal["leave-one-out"] = "leave-one-out"
     by: Literal["time", "random"] = option(
-        "Which rating: the last, of data with times, of equal times in stored order; or a random one.", "time"
+        "Which rating: the last, of data with times; or a random one.", "time"
+    )
+    ties: Literal["last", "first"] = option(
+        "By time, which of those with equal times counts as the latest: the one on the last line of the "
+        "file, or on the first, as in code of published systems.",
+        "last",
     )
     count: int = option("Ratings of each user to test on.", 1, ge=1)
 
@@ -131,9 +136,20 @@ class LeaveOneOut(RandomSplit):
         """Return the parts, by time the same for any seed; see `Split.split`."""
         if self.by == "random":
             return super().split(dataset, seed)
-        times, ratings = _timed(dataset)
+        timed, ratings = _timed(dataset)
         with within("split"):
-            return _parted(ratings, _latest(times, ratings, self._wanted(ratings)), self.kind)
+            order = self._order(timed)
+            return _parted(ratings, _latest(order, ratings, self._wanted(ratings)), self.kind)
+
+    def _order(self, timed: Ratings) -> Floats:
+        """Return times, or ranks by which no two ratings of a file are at the same one, shape (ratings,)."""
+        times = _times_of(timed)
+        if timed.lines is None:
+            return times
+        lines = timed.lines if self.ties == "last" else -timed.lines
+        ranks = np.empty(times.size)
+        ranks[np.lexsort((lines, times))] = np.arange(times.size)
+        return ranks
 
     def test_rows(self, ratings: Ratings, seed: int) -> Ints:
         """Return `count` random ratings of each user who has more."""
@@ -249,7 +265,8 @@ class Temporal(Split):
 
     def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
         """Return the earlier ratings and the latest; see `Split.split`."""
-        times, ratings = _timed(dataset)
+        timed, ratings = _timed(dataset)
+        times = _times_of(timed)
         with within("split"):
             if self.ends is None:
                 return _parted(ratings, self._latest(times, ratings), self.kind)
@@ -320,13 +337,18 @@ def validation_split(dataset: Dataset, split: Split) -> Predefined | None:
     return Predefined(fold=VALIDATION)
 
 
-def _timed(dataset: Dataset) -> tuple[Floats, Ratings]:
-    """Return the times of a data set's ratings, and these; InputError under "dataset" where it has none."""
+def _timed(dataset: Dataset) -> tuple[Ratings, Ratings]:
+    """Return a data set's ratings with and without times; InputError under "dataset" where it has none."""
     with within("dataset"):
         timed = dataset.load_timed()
     if timed.times is None:
         raise TypeError(f"{type(dataset).__name__}.load_timed returns ratings without times")
-    return timed.times, without_times(timed)
+    return timed, without_times(timed)
+
+
+def _times_of(timed: Ratings) -> Floats:
+    assert timed.times is not None, "ratings without times"
+    return timed.times
 
 
 def _latest(times: Floats, ratings: Ratings, wanted: Ints) -> Ints:

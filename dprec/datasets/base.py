@@ -351,4 +351,4 @@ def united(*parts: Ratings) -> Ratings:
 
 def without_times(ratings: Ratings) -> Ratings:
     """Return ratings without the times that only some splits need."""
-    return ratings if ratings.times is None else replace(ratings, times=None)
+    return ratings if ratings.times is None else replace(ratings, times=None, lines=None)

@@ -14,12 +14,16 @@ NEGATIVES, CUTOFF = 99, 10
 
 @pytest.mark.skipif(not ML_100K.is_dir(), reason=f"{ML_100K} is absent; set DPREC_DATA to its folder")
 @pytest.mark.thorough
-def test_popularity_and_ease_on_the_last_items_of_movielens_are_those_computed_apart(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ties", ["last", "first"])
+def test_popularity_and_ease_on_the_last_items_of_movielens_are_those_computed_apart(
+    tmp_path: Path, ties: str
+) -> None:
     users, items, _, times = np.loadtxt(ML_100K / "u.data", dtype=np.int64).T
     have = np.zeros((users.max() + 1, items.max() + 1))
     have[users, items] = 1
-    # The last rating of a user, of equal times the one of the largest item.
-    tested = {int(users[place]): int(items[place]) for place in np.lexsort((items, times))}
+    # The last rating of a user; of equal times, the one on the last line, or on the first.
+    order = np.lexsort((np.arange(users.size) * (1 if ties == "last" else -1), times))
+    tested = {int(users[place]): int(items[place]) for place in order}
     train = have.copy()
     train[list(tested), list(tested.values())] = 0
     popularity, random = train.sum(axis=0), np.random.default_rng(1)
@@ -44,7 +48,7 @@ def test_popularity_and_ease_on_the_last_items_of_movielens_are_those_computed_a
         found = run(
             name,
             dataset={"kind": "movielens-100k", "path": str(ML_100K), "positive": ">= 1"},
-            split={"kind": "leave-one-out"},
+            split={"kind": "leave-one-out", "ties": ties},
             evaluation={"ranking": ranking},
             simulation={"backend": "local"},
             overrides=["protocol.ridge=100.0"] if name == "ease" else [],
