@@ -18,7 +18,7 @@ from pathlib import Path
 
 from docs.tables.answer import choices
 from docs.tables.benchmarks import benchmark, measured_at
-from docs.tables.field import field
+from docs.tables.field import field, left
 from docs.tables.figures import figures
 from docs.tables.leaderboard import absolute_errors, accuracies, leaderboard, made, sizes
 from docs.tables.promises import changed, deviations, index, promises
@@ -35,6 +35,7 @@ _MAKERS = (
     field,
     index,
     leaderboard,
+    left,
     made,
     measured_at,
     promises,

@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 
 from docs.tables import column_table
 from docs.tables.leaderboard import PRICE, both_ways
+from docs.tables.promises import beyond
 from docs.tables.results import Committed, papers, summary
 from dprec.arrays import AnyInts
 from dprec.protocols.base import TOLD
@@ -58,7 +59,8 @@ class Published:
 @cache
 def published() -> dict[str, list[Published]]:
     """Return what papers report, by preset."""
-    return TypeAdapter(dict[str, list[Published]]).validate_python(papers()["field"])
+    reported = {preset: system["reported"] for preset, system in papers()["field"].items()}
+    return TypeAdapter(dict[str, list[Published]]).validate_python(reported)
 
 
 def field(name: str, budget: str) -> str:
@@ -95,6 +97,12 @@ def _promised(result: ProtocolResult) -> str:
     if result.budget is not None:
         return f"{result.budget:g}"
     return "0: nothing sent" if result.status == "proved" else "none"
+
+
+def left(*presets: str) -> str:
+    """Return where presets leave their papers, a line for each that does."""
+    changes = {preset: "; ".join(beyond(preset)) for preset in presets}
+    return "\n".join(f"- `{preset}`: {change}" for preset, change in changes.items() if change)
 
 
 _GROUPS = {

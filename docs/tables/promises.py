@@ -67,12 +67,13 @@ def deviations(page: str) -> str:
     system = systems()[page]
     alike: dict[str, list[str]] = {}
     for name in (*system.presets, *system.references, *system.variants):
-        for change in _beyond(name):
+        for change in beyond(name):
             alike.setdefault(change, []).append(name)
     return "\n".join(f"- {_code(names)}: {change}" for change, names in alike.items())
 
 
-def _beyond(name: str) -> Iterator[str]:
+def beyond(name: str) -> Iterator[str]:
+    """Yield where a preset leaves its paper, setting by setting."""
     for each in described(name).beyond_the_paper:
         here = f"`{each.key}: {as_in_a_file(each.value)}`"
         if each.published is None and each.key.endswith("kind"):

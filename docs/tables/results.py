@@ -67,6 +67,8 @@ class Committed:
     def source(self, result: ProtocolResult) -> str:
         """Return where a protocol comes from, with a link to its page; a dagger where it was tuned."""
         preset, words = self.preset(result), "no privacy" if result.reference else "ours"
+        if preset in papers()["field"]:
+            words = f"[{papers()['field'][preset]['short']}](docs:field.md)"
         for system in reversed(systems().values()):
             link = f"[{system.short}](docs:systems/{system.page}.md)"
             for names, said in (
@@ -89,7 +91,8 @@ class Committed:
 
     def published(self, result: ProtocolResult) -> bool:
         """Return whether a protocol is a paper's, with the paper's settings."""
-        return any(self.preset(result) in system.presets for system in systems().values())
+        preset = self.preset(result)
+        return preset in papers()["field"] or any(preset in each.presets for each in systems().values())
 
 
 def made_of(name: str) -> Provenance:
