@@ -1,5 +1,6 @@
 # `make demo` shows what dprec does, `make test` checks that it does it, `make test-all` checks more thoroughly,
-# `make nightly` checks the documents, `make docs` builds them, `make release` builds what is released.
+# `make nightly` checks the documents, `make docs` builds them, `make release` builds what is released,
+# `make results` makes the committed tables and figures anew.
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,7 +12,7 @@ PILOT := $(wildcard pilot/pyproject.toml)
 # Compiled tests are kept, so that the processes that share them compile each once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all nightly docs release clean
+.PHONY: demo test test-all results results-check nightly docs release clean
 
 demo: $(VENV)/run.stamp
 	$(BIN)/dprec compare compare-quick
@@ -29,6 +30,13 @@ endif
 
 test-all: test
 	$(BIN)/pytest -m "thorough and not nightly"
+
+# What is committed is run anew, table by table; DATA is the folder of the data sets.
+results: $(VENV)/test.stamp
+	$(BIN)/python -m docs.tables.remake $(if $(DATA),--data $(DATA))
+
+results-check: $(VENV)/test.stamp
+	$(BIN)/python -m docs.tables.remake --check $(if $(DATA),--data $(DATA))
 
 nightly: $(VENV)/test.stamp
 	$(BIN)/pytest -m nightly

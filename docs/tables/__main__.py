@@ -21,6 +21,7 @@ from docs.tables.benchmarks import benchmark, measured_at
 from docs.tables.field import field, left
 from docs.tables.figures import figures
 from docs.tables.leaderboard import absolute_errors, accuracies, leaderboard, made, sizes
+from docs.tables.moved import moved
 from docs.tables.promises import changed, deviations, index, promises
 from docs.tables.results import DOCS
 from simulation.console.terminal import exit_code
@@ -38,6 +39,7 @@ _MAKERS = (
     left,
     made,
     measured_at,
+    moved,
     promises,
     sizes,
 )
@@ -66,7 +68,10 @@ def filled(text: str, page: Path) -> str:
 
 def documents() -> Iterator[Path]:
     """Yield the documents that have generated blocks."""
-    for path in (DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))):
+    for path in (
+        *(DOCS.parent / name for name in ("CHANGELOG.md", "README.md")),
+        *sorted(DOCS.rglob("*.md")),
+    ):
         if _BLOCK.search(path.read_text(encoding="utf-8")):
             yield path
 

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -27,6 +27,7 @@ from docs.tables import __main__ as documents
 from docs.tables.collect import FIGURES, collect, rows_of
 from docs.tables.results import DOCS, MOVED, RESULTS, made_of
 from dprec.errors import RunError
+from simulation import compare
 from simulation.analysis.protocol_results import read_comparison
 from simulation.comparison.planning import load_comparison
 from simulation.console.terminal import exit_code
@@ -53,10 +54,9 @@ Rows = dict[tuple[str, str], dict[str, str]]
 """Lines of a summary, by protocol and budget."""
 
 
-def made_anew(name: str, data: Path, work: Path) -> list[Difference]:
-    """Run what a summary was made by, write the summary, and return what moved."""
-    made, folder = made_of(name), work / name
-    folder.mkdir(parents=True, exist_ok=True)
+def made_anew(name: str, data: Path, folder: Path) -> list[Difference]:
+    """Run in a folder what a summary was made by, write the summary, and return what moved."""
+    made = made_of(name)
     for line in made.before:
         _run(_typed(line, data), folder)
     arguments = _typed(made.command, data)
@@ -66,28 +66,39 @@ def made_anew(name: str, data: Path, work: Path) -> list[Difference]:
     _run([*arguments, "-o", "comparison", "--no-page", "--quiet", *_resuming(folder / "comparison")], folder)
     before = _read(RESULTS / f"{name}.csv")
     collect(folder / "comparison", RESULTS / f"{name}.csv", made.command, made.before)
-    return list(_differences(name, before, _read(RESULTS / f"{name}.csv"), 0.0))
+    return list(differences(name, before, _read(RESULTS / f"{name}.csv"), 0.0))
 
 
-def checked(name: str, data: Path, work: Path) -> list[Difference]:
+def checked(name: str, data: Path, folder: Path) -> list[Difference]:
     """Run the cheapest row of a summary, and return where it differs from what is committed."""
-    made, folder = made_of(name), work / name
+    made = made_of(name)
     if made.cheapest is None:
         return []
-    protocol, epsilon = made.cheapest["name"], made.cheapest["epsilon"]
-    folder.mkdir(parents=True, exist_ok=True)
     for line in made.before:
         _run(_typed(line, data), folder)
-    arguments = _typed(made.command, data)
-    entry = _entry(arguments, protocol, folder)
-    alone = {"protocols": [entry], "baselines": False, "populations": None, "promises": None}
+    config, overrides = _asked(_typed(made.command, data), folder)
+    (entry,) = (
+        each
+        for each in load_comparison(config, overrides).config.protocols
+        if each.name == made.cheapest["name"]
+    )
+    epsilon = made.cheapest["epsilon"]
+    alone: dict[str, Any] = {"baselines": False, "populations": None, "promises": None}
+    alone["protocols"] = [entry.model_dump(by_alias=True, exclude_defaults=True)]
     alone |= {} if epsilon is None else {"epsilons": [epsilon]}
-    only = [f"--set={key}={yaml.safe_dump(value, default_flow_style=True)}" for key, value in alone.items()]
-    _run([*arguments, *only, "-o", "checked", "--no-page", "--quiet"], folder)
+    only = [f"{key}={yaml.safe_dump(value, default_flow_style=True)}" for key, value in alone.items()]
+    compare(config, folder / "checked", overrides=[*overrides, *only], jobs=1, page=False)
     found = rows_of(read_comparison(folder / "checked"))
     after = {_key(row): {key: _text(value) for key, value in row.items()} for row in found}
     whole = _read(RESULTS / f"{name}.csv")
-    return list(_differences(name, {key: whole[key] for key in after}, after, _TOLERANCE))
+    return list(differences(name, {key: whole[key] for key in after}, after, _TOLERANCE))
+
+
+def _asked(arguments: Sequence[str], folder: Path) -> tuple[str | Path, list[str]]:
+    """Return the comparison that a command names, and what it replaces in it."""
+    config, *rest = arguments[arguments.index("compare") + 1 :]
+    overrides = [each for flag, each in pairwise(rest) if flag == "--set"]
+    return folder / config if (folder / config).is_file() else config, overrides
 
 
 def _typed(command: str, data: Path) -> list[str]:
@@ -113,16 +124,6 @@ def _run(arguments: Sequence[str], folder: Path) -> None:
         raise RunError(f"{shlex.join(arguments)}: exit {ended.returncode}: {last}")
 
 
-def _entry(arguments: Sequence[str], protocol: str, folder: Path) -> dict[str, object]:
-    """Return the entry of one protocol of the comparison that a command names."""
-    config, *rest = arguments[arguments.index("compare") + 1 :]
-    overrides = [each for flag, each in pairwise(rest) if flag == "--set"]
-    local = folder / config
-    comparison = load_comparison(local if local.is_file() else config, overrides).config
-    (entry,) = (each for each in comparison.protocols if each.name == protocol)
-    return entry.model_dump(by_alias=True, exclude_defaults=True)
-
-
 def _read(path: Path) -> Rows:
     if not path.is_file():
         return {}
@@ -138,7 +139,7 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _differences(table: str, before: Rows, after: Rows, tolerance: float) -> Iterator[Difference]:
+def differences(table: str, before: Rows, after: Rows, tolerance: float) -> Iterator[Difference]:
     """Yield the figures of both that differ by more than a tolerance."""
     for key in before.keys() & after.keys():
         for figure in before[key].keys() & set(FIGURES):
@@ -169,7 +170,8 @@ def main() -> None:
     each = checked if options.check else made_anew
     moved: list[Difference] = []
     for name in options.names or known:
-        found = each(name, data, work)
+        (work / name).mkdir(parents=True, exist_ok=True)
+        found = each(name, data, work / name)
         print(f"{name}: {len(found)} figures {'differ' if options.check else 'moved'}", flush=True)
         moved += sorted(found)
     if options.check:

@@ -6,8 +6,20 @@ from simulation.configuration.models import parse_config
 from simulation.configuration.strict_yaml import presets, read_yaml
 
 DEFAULT_COMPARISONS = {
-    "ratings": ("compare-seeds", "compare-per-user", "compare-systems", "compare-weekly"),
-    "lists": ("compare-lists", "compare-lists-msweb", "compare-lists-per-item", "compare-pairs"),
+    "ratings": (
+        "compare-seeds",
+        "compare-per-user",
+        "compare-systems",
+        "compare-weekly",
+        "compare-field-ratings",
+    ),
+    "lists": (
+        "compare-lists",
+        "compare-lists-msweb",
+        "compare-lists-per-item",
+        "compare-pairs",
+        "compare-field",
+    ),
 }
 """What is run on each kind of data where nothing else is said."""
 
@@ -15,17 +27,12 @@ _REFERENCE = "a federated model without privacy, to compare one's own with"
 
 ELSEWHERE = {
     "blp-mf": "the example of documents, in compare-quick; published as blp-mog-mf",
-    "colr": _REFERENCE,
     "fedavg-mf": _REFERENCE,
-    "fedmf": _REFERENCE,
     "fedncf": _REFERENCE,
-    "fedrecon": _REFERENCE,
-    "fedncf-published": _REFERENCE,
     "fedrep": _REFERENCE,
     "lightgcn-free": _REFERENCE,
     "own-budgets-on-device": "users choose their budgets, so that no epsilon is the same for all protocols",
     "personalised-sampling": "users choose their budgets, so that no epsilon is the same for all protocols",
-    "pfedrec": _REFERENCE,
     "pg-mf-reduced": "pg-mf for 200,000 users and 100 items",
     "user-average": "a reference of the published cross-domain systems, in their experiments",
 }

@@ -1,0 +1,30 @@
+"""Committed results are what their commands give: one cheap row of each."""
+
+from pathlib import Path
+
+import pytest
+
+from docs.tables.remake import Difference, checked, differences
+from docs.tables.results import RESULTS, made_of
+from tests.paths import DATA
+
+CHECKED = sorted(path.stem for path in RESULTS.glob("*.yaml") if made_of(path.stem).cheapest is not None)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is absent; set DPREC_DATA to its folder")
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", CHECKED)
+def test_a_row_made_anew_is_the_committed_one(name: str, tmp_path: Path) -> None:
+    assert checked(name, DATA, tmp_path) == []
+
+
+def test_what_differs_is_told_figure_by_figure() -> None:
+    key = ("bits", "1.0")
+    before = {key: {"rmse": "0.95", "mae": "0.7", "status": "proved"}}
+    near = {key: {"rmse": "0.9500000001", "mae": "0.7", "status": "proved"}}
+    far = {key: {"rmse": "0.951", "mae": "0.7", "status": "claimed"}}
+    assert list(differences("t", before, near, 1e-6)) == []
+    assert sorted(differences("t", before, far, 1e-6)) == [
+        Difference("t", *key, "rmse", "0.95", "0.951"),
+        Difference("t", *key, "status", "proved", "claimed"),
+    ]
