@@ -6,6 +6,10 @@ A block stands between two comments, of which the first says what fills it:
 
     <!-- generated: leaderboard ml-100k-u1 1 -->
     <!-- end -->
+
+So does the accuracy of a row in a sentence, of a summary, a protocol and maybe a budget:
+
+    <!-- row: ml-100k-u1 one-bit-on-device 1 -->0.903<!-- -->
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from docs.tables.answer import choices
 from docs.tables.benchmarks import benchmark, measured_at
 from docs.tables.field import field, left
 from docs.tables.figures import figures
-from docs.tables.leaderboard import absolute_errors, accuracies, leaderboard, made, sizes
+from docs.tables.leaderboard import absolute_errors, accuracies, accuracy_of, leaderboard, made, sizes
 from docs.tables.moved import moved
 from docs.tables.promises import changed, deviations, index, promises
 from docs.tables.results import DOCS
@@ -49,6 +53,8 @@ BLOCKS: dict[str, Callable[..., str]] = {each.__name__.replace("_", "-"): each f
 _LINK = re.compile(r"\(docs:(?P<target>[^)]+)\)")
 """A link of a block, from the folder of the documents."""
 
+_ROW = re.compile(r"<!-- row: (?P<call>[^>]+?) -->[^<]*<!-- -->")
+
 _BLOCK = re.compile(r"<!-- generated: (?P<call>[^>]+?) -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -63,7 +69,10 @@ def filled(text: str, page: Path) -> str:
         text = _LINK.sub(relative, BLOCKS[name](*arguments))
         return f"<!-- generated: {match['call']} -->\n\n{text}\n\n<!-- end -->"
 
-    return _BLOCK.sub(block, text)
+    def row(match: re.Match[str]) -> str:
+        return f"<!-- row: {match['call']} -->{accuracy_of(*match['call'].split())}<!-- -->"
+
+    return _ROW.sub(row, _BLOCK.sub(block, text))
 
 
 def documents() -> Iterator[Path]:
@@ -72,7 +81,8 @@ def documents() -> Iterator[Path]:
         *(DOCS.parent / name for name in ("CHANGELOG.md", "README.md")),
         *sorted(DOCS.rglob("*.md")),
     ):
-        if _BLOCK.search(path.read_text(encoding="utf-8")):
+        text = path.read_text(encoding="utf-8")
+        if _BLOCK.search(text) or _ROW.search(text):
             yield path
 
 

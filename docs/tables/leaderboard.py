@@ -70,6 +70,15 @@ def accuracies(name: str, *protocols: str) -> str:
     )
 
 
+def accuracy_of(name: str, protocol: str, budget: str = "") -> str:
+    """Return the accuracy of one row; raises ValueError where there is none."""
+    asked = float(budget) if budget else None
+    for result in _chosen(summary(name).results, [protocol], name):
+        if result.budget == asked and result.evaluation:
+            return _accuracy(rounded(result.evaluation.metric))(result)
+    raise ValueError(f"{name}.csv holds no {protocol} at {budget or 'no budget'}")
+
+
 def absolute_errors(name: str, *protocols: str) -> str:
     """Return the mean absolute error at every budget; see `accuracies`."""
     metric = rounded(next(metric for metric in METRICS if metric.column == "mae"))

@@ -18,7 +18,7 @@ def moved() -> str:
         tables = grouped_by((line["table"], line) for line in csv.DictReader(file))
     rows = []
     for name, lines in tables.items():
-        metrics = _main_metrics(name)
+        metrics, count = _main_metrics(name), len(summary(name).results)
         own = [line for line in lines if _shows(line, metrics.get(line["protocol"]))]
         if not own:
             continue
@@ -29,7 +29,7 @@ def moved() -> str:
         rows.append(
             [
                 f"`{name}`",
-                f"{len(own)} of {len(summary(name).results)}",
+                f"{len(own)} of {count}",
                 where,
                 f"{metric.label} {before} → {after}",
             ]
