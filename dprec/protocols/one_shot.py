@@ -309,6 +309,7 @@ class OneShotProtocol(CollectionProtocol):
 
     def check_deployed(self) -> None:
         """Refuse a shuffler, which is accounted for and not run, and several epsilons in one agreement."""
+        super().check_deployed()
         if self.privacy is not None and self.privacy.own:
             found, accepted = "several, in a deployment", "one number: all devices agree to the same protocol"
             raise SettingError("privacy.epsilon", found, accepted)

@@ -7,6 +7,7 @@ from dprec.arrays import offsets
 from dprec.gradients import OneBitGradient, SampledSigns
 from dprec.gradients.base import GradientReport
 from dprec.protocols.base import Public
+from dprec.protocols.silent import SilentProtocol
 from dprec.protocols.sums import SumsProtocol
 from dprec.ratings import POSITIVE, Ratings, RatingScale
 from simulation.configuration.loading import load
@@ -48,7 +49,7 @@ def test_every_preset_states_it(name: str) -> None:
     influence = protocol.influence_of_one(train)
     if name in UNBOUNDED | UNKNOWN or isinstance(protocol, SumsProtocol):
         assert influence is None or influence > 0
-    elif protocol.facts.baseline == "nothing-sent":
+    elif isinstance(protocol, SilentProtocol):
         assert influence == 0
     else:
         assert influence is not None

@@ -20,7 +20,9 @@ from tests.refusals import refused_at
 KINDS = [each.kind for each in PROTOCOLS if issubclass(each, SumsProtocol)]
 IN_ROUNDS: dict[str, dict[str, Any]] = {
     "dp-als": {"factorization": {"rank": 2, "bias_rounds": 2, "factor_rounds": 2}},
+    "dp-cmf": {"factorization": {"rank": 2, "bias_rounds": 2, "factor_rounds": 2}},
     "dp-ials": {"factorization": {"rank": 2, "rounds": 2, "item_share": 0.5}},
+    "privirec": {"filters": {"rank": 4, "iterations": 2}, "aggregation": {"kind": "central"}},
     "public-start": {"table": {"items": 5, "popularity_share": 0.2}},
     "popularity": {"search": {"numbers": 64, "rounds": 3}},
     "gram": {
@@ -35,6 +37,8 @@ IN_ROUNDS: dict[str, dict[str, Any]] = {
 }
 ROUNDS = {
     "dp-als": 4,
+    "dp-cmf": 4,
+    "privirec": 4,
     "dp-ials": 3,
     "popularity": 3,
     "gram": 4,
