@@ -139,15 +139,39 @@ def _draw(ax: Axes, results: Sequence[ProtocolResult], held: Committed, way: int
         words = [f"{result.name}: {hits:.3f}, {size(sent)}"]
         look = _GROUPS[group]
         point(ax, [sent], [hits], look.colour, words, marker=look.marker)
+        _label(ax, _short(result.name), sent, hits, way)
     for name, told in printed:
         words = [f"{name} on {told.on}, {told.read}: {told.hits:.3f}, {size(told.bytes)}"]
         style = {"marker": "s", "markerfacecolor": "none"}
         point(ax, [told.bytes], [told.hits], SERIES[1], words, **style)
     titled(ax, f"HR@10 among 100, by bytes {'down' if way else 'up'}", x="payload per user", y="HR@10")
-    if way == 0:
-        handles = [entry(group, look, line=False) for group, look in _GROUPS.items()]
-        hollow = entry(_PRINTED, Look(SERIES[1], "s"), line=False, markerfacecolor="none")
-        legend(ax, [*handles, hollow])
+    handles = [entry(group, look, line=False) for group, look in _GROUPS.items()]
+    hollow = entry(_PRINTED, Look(SERIES[1], "s"), line=False, markerfacecolor="none")
+    legend(ax, [*handles, hollow])
+
+
+_PLACES: dict[str, tuple[tuple[int, int, str], ...]] = {
+    "colr": ((6, -3, "left"),),
+    "ease": ((6, -9, "left"),),
+    "fedmf": ((0, 6, "center"),),
+    "fedncf": ((0, -13, "center"),),
+    "fedrecon": ((-6, 1, "right"),),
+    "pfedrec": ((0, -13, "center"),),
+    "privirec": ((6, -3, "left"), (-6, -3, "right")),
+}
+"""Where names stand whose points have others near, in points from them: of bytes up, and of bytes down."""
+
+
+def _label(ax: Axes, words: str, across: float, up: float, way: int) -> None:
+    """Write the name of a point beside it."""
+    places = _PLACES.get(words, ((6, 1, "left"),))
+    right, above, side = places[min(way, len(places) - 1)]
+    ax.annotate(words, (across, up), (right, above), textcoords="offset points", ha=side, fontsize=7)
+
+
+def _short(name: str) -> str:
+    """Return the name of a row as the figure has room for it."""
+    return name.removeprefix("best-").removesuffix("-per-user").removesuffix("-published")
 
 
 def _group(held: Committed, result: ProtocolResult) -> str:

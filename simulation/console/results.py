@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from dprec.errors import RunError
+from dprec.protocols.base import TOLD
 from simulation.analysis.answer import answer_to
 from simulation.analysis.columns import (
     BUDGET,
@@ -34,7 +35,7 @@ from simulation.analysis.protocol_results import (
     results_of,
 )
 from simulation.analysis.samples import reversed_by_samples
-from simulation.analysis.vocabulary import QUICK_IN_WORDS, Metric, main_metric, number
+from simulation.analysis.vocabulary import QUICK_IN_WORDS, Metric, listed, main_metric, number
 from simulation.configuration.strict_yaml import as_argument
 from simulation.console.terminal import Fitted, fitted, print_json, print_lines, print_table, print_tables
 from simulation.storage.column import Column
@@ -160,6 +161,8 @@ def _comparison_notes(result: ComparisonResult) -> Iterator[str]:
     if (delta := result.comparison.config.match.delta) is not None:
         yield from notes_on_delta(delta, results)
     yield from result.notes_on_ratings()
+    if told := dict.fromkeys(each.name for each in results if each.baseline == TOLD):
+        yield f"Told which items they are tested on, and compared with no other: {listed(list(told))}."
     for evaluation, own in by_evaluation([each for each in results if each.population is None]).items():
         yield from same_figures(own, evaluation.metric)
         yield from reversed_by_samples(own)
