@@ -2,8 +2,8 @@
 
 The paper averages items' vectors over those who moved them, as in matrix factorisation, and the network over
 all (Perifanis and Efraimidis [perifanis2022], abstract). Devices say which items they moved, in one number
-more for each, so that the server divides one sum by the other and learns nothing of a single device. With a
-budget, the noise on these numbers comes on top: `NeuralFiltering` does without.
+more for each, so that two sums are all that the server divides. With a budget, the noise on these numbers
+comes on top, and an item that few moved may be moved far by it: `NeuralFiltering` does without.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,10 @@ from dprec.federated.neural_filtering import NeuralFiltering, descend, joined
 from dprec.ratings import RatingScale
 
 _MOVED = 2.0**-6
-"""What a device sends for an item that it moved: small beside what it learned."""
+"""What a device sends for an item that it moved: about as much as what it learned of it.
+
+Reports round it to 0 where the clip is 256 or more.
+"""
 
 _WIDEST = 1024
 """Most numbers of the first layer."""

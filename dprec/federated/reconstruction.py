@@ -86,7 +86,7 @@ class Reconstruction(DrawsNegatives, LocallyTrained):
 
     def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:
         """Return the scores of all items under the vector that all examples make, shape (items,)."""
-        # Predictions draw as in a round, from words that are always the same.
+        # Predictions draw as in a round, from words that are always the same, and spare nothing.
         (table,), random = parameters, generator(0, "examples of a prediction")
         return table @ self._rebuilt(table, *examples(random, profile, self.negatives), random)
 
