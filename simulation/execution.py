@@ -109,6 +109,9 @@ def load_ratings(
     train, test = prepare(config.dataset, config.division, config.binarization, config.seed)
     if config.schedule is not None:
         check_kind(config.schedule, config.protocol.suited(Public.of(train)))
+    if config.protocol.facts.told_tested and (config.schedule is not None or config.attacks):
+        found = "devices that spare what they are tested on, with a schedule or attacks"
+        raise SettingError("protocol", found, "a single collection, and no attacks")
     with within("dataset"):
         config.dataset.catalogue(train.item_ids)
         users = config.dataset.users_table(train.user_ids) if config.reads_users else None

@@ -43,7 +43,7 @@ class CollaborativeFiltering(FederatedModel):
     step_size: float = option("Step of Adam.", 0.1, gt=0)
     first_moment: float = option("Decay of Adam's mean gradient.", 0.9, ge=0, lt=1)
     second_moment: float = option("Decay of Adam's mean squared gradient.", 0.99, ge=0, lt=1)
-    deviation: float = option("Standard deviation of the first factors of items.", 0.3, gt=0)
+    deviation: float = option("Standard deviation of the first factors of items.", 0.3, gt=0, le=1e6)
 
     def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
         """Return factors at random; see `FederatedModel.start`."""

@@ -2,8 +2,8 @@
 
 The paper averages items' vectors over those who moved them, as in matrix factorisation, and the network over
 all (Perifanis and Efraimidis [perifanis2022], abstract). Devices say which items they moved, in one number
-more for each, so that the server divides one sum by the other and learns nothing of a single device. With a
-budget, the noise on these numbers comes on top: `NeuralFiltering` does without.
+more for each, so that two sums are all that the server divides. With a budget, the noise on these numbers
+comes on top, and an item that few moved may be moved far by it: `NeuralFiltering` does without.
 """
 
 from collections.abc import Callable
@@ -15,12 +15,19 @@ import numpy as np
 
 from dprec.arrays import Floats, Ints
 from dprec.components import option
+from dprec.errors import SettingError
 from dprec.federated.model import Parameters, Profile, State, Update
 from dprec.federated.neural_filtering import NeuralFiltering, descend, joined
 from dprec.ratings import RatingScale
 
 _MOVED = 2.0**-6
-"""What a device sends for an item that it moved: small beside what it learned."""
+"""What a device sends for an item that it moved: about as much as what it learned of it.
+
+Reports round it to 0 where the clip is 256 or more.
+"""
+
+_WIDEST = 1024
+"""Most numbers of the first layer."""
 
 _FIRST, _SECOND = 0.9, 0.999
 """Decays of Adam's means."""
@@ -40,9 +47,17 @@ class CountedFiltering(NeuralFiltering):
         "Standard deviation of the first vectors of items and users.",
         0.01,
         gt=0,
+        le=1e6,
         published=0.01,
         source="he2017, section 4.1",
     )
+
+    def __post_init__(self) -> None:
+        """Refuse a first layer of which the weights alone would fill a memory."""
+        super().__post_init__()
+        if self._sizes[0] > _WIDEST:
+            found = f"{self.layers}, of which the first has {self._sizes[0]} numbers"
+            raise SettingError("layers", found, f"a first layer of at most {_WIDEST}")
 
     @property
     def _sizes(self) -> list[int]:

@@ -33,7 +33,9 @@ class GradientFactorization(DrawsNegatives, LocallyTrained):
     papers: ClassVar[tuple[str, ...]] = ("chai2021",)
     predicted: ClassVar[Literal["ratings", "lists"]] = "lists"
     size: int = option("Numbers of a vector.", 100, ge=1, le=1024, published=100, source=_CODE)
-    negatives: int = option("Items that are drawn for each of a user's, anew in each epoch.", 4, ge=1)
+    negatives: int = option(
+        "Items that are drawn for each of a user's, anew in each epoch.", 4, ge=1, le=1000
+    )
     epochs: int = option(
         "Passes of a device over its examples, in a round.", 1, ge=1, published=1, source=_CODE
     )
@@ -54,7 +56,12 @@ class GradientFactorization(DrawsNegatives, LocallyTrained):
         gt=0,
     )
     deviation: float = option(
-        "Standard deviation of the first vectors of items and users.", 1.0, gt=0, published=1.0, source=_CODE
+        "Standard deviation of the first vectors of items and users.",
+        1.0,
+        gt=0,
+        le=1e6,
+        published=1.0,
+        source=_CODE,
     )
 
     def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
@@ -75,7 +82,7 @@ class GradientFactorization(DrawsNegatives, LocallyTrained):
             chosen, labels = examples(random, profile, self.negatives)
             for places in batches(labels.size, self.batch, random):
                 losses.append(self._step(own, change, items, chosen[places], labels[places]))
-        return Update((change,), (own,), losses[0] if losses else np.nan)
+        return Update((change,), (own,), losses[0])
 
     def _step(self, own: Floats, change: Floats, items: Floats, chosen: Ints, labels: Floats) -> float:
         """Move a user's vector and add to the change of items, in place; return the mean loss before."""

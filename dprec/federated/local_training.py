@@ -47,8 +47,9 @@ class DrawsNegatives(FederatedModel):
     """Base of the models whose devices draw items that their users do not have."""
 
     spares_tested: bool = option(
-        "Whether devices know the items that their users are tested on, and never draw these. Published code "
-        "does so [zhang2023]; it tells devices the answer, so that figures compare with no others.",
+        "Whether devices know the items that their users are tested on, and never draw these in a round. "
+        "Published code does so [zhang2023]; it tells devices the answer, so that figures compare with no "
+        "others.",
         False,
     )
 

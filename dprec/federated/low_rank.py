@@ -51,7 +51,9 @@ class LowRankUpdates(DrawsNegatives, LocallyTrained):
         published=(4, 1, 2, 8, 16, 32),
         source=_CODE,
     )
-    negatives: int = option("Items that are drawn for each of a user's.", 4, ge=1, published=4, source=_CODE)
+    negatives: int = option(
+        "Items that are drawn for each of a user's.", 4, ge=1, le=1000, published=4, source=_CODE
+    )
     epochs: int = option(
         "Passes of a device over its examples, in a round.", 2, ge=1, published=2, source=_CODE
     )

@@ -212,7 +212,7 @@ class FederatedModel(Options):
 
     @property
     def told_tested(self) -> bool:
-        """Whether devices know what they are tested on; see `dprec.protocols.base.Protocol.told_tested`."""
+        """Whether devices know what they are tested on; see `dprec.protocols.base.Facts.told_tested`."""
         return False
 
     @property

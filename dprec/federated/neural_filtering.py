@@ -53,10 +53,13 @@ class NeuralFiltering(DrawsNegatives, LocallyTrained):
         "Items that are drawn for each of a user's, anew in each epoch.",
         4,
         ge=1,
+        le=1000,
         published=4,
         source="he2017, section 4.1",
     )
-    deviation: float = option("Standard deviation of the first vectors of items and users.", 0.1, gt=0)
+    deviation: float = option(
+        "Standard deviation of the first vectors of items and users.", 0.1, gt=0, le=1e6
+    )
 
     def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
         """Return items' vectors of both parts, the layers with their biases, and the output's weights.
@@ -100,7 +103,7 @@ class NeuralFiltering(DrawsNegatives, LocallyTrained):
                 move(of_epoch[chosen], [*slopes[0], *slopes[1]])
         moved = [new - old for new, old in zip(arrays[:-2], shared, strict=True)]
         items = (scattered(each, held, n_items) for each in moved[:2])
-        return Update((*items, *moved[2:]), tuple(arrays[-2:]), losses[0] if losses else np.nan)
+        return Update((*items, *moved[2:]), tuple(arrays[-2:]), losses[0])
 
     def _moving(self, whole: Floats, arrays: list[Floats]) -> Callable[[Ints, list[Floats]], None]:
         """Return what takes the steps of a round in place, given the items of a batch and the slopes."""

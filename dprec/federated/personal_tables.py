@@ -46,6 +46,7 @@ class PersonalTables(DrawsNegatives, LocallyTrained):
         "Items that are drawn for each of a user's, anew in each epoch.",
         4,
         ge=1,
+        le=1000,
         published=4,
         source=_CODE,
     )
@@ -62,7 +63,7 @@ class PersonalTables(DrawsNegatives, LocallyTrained):
         source=_CODE,
     )
     deviation: float = option(
-        "Standard deviation of the first vectors of items.", 1.0, gt=0, published=1.0, source=_CODE
+        "Standard deviation of the first vectors of items.", 1.0, gt=0, le=1e6, published=1.0, source=_CODE
     )
 
     def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
@@ -84,7 +85,7 @@ class PersonalTables(DrawsNegatives, LocallyTrained):
             for places in batches(labels.size, self.batch, random):
                 losses.append(self._train(own, table, items[places], labels[places]))
         scores = table @ own[:-1] + own[-1]
-        return Update((table - parameters[0],), (own, scores), losses[0] if losses else np.nan)
+        return Update((table - parameters[0],), (own, scores), losses[0])
 
     def _train(self, own: Floats, table: Floats, items: Ints, labels: Floats) -> float:
         """Take both steps on one batch, in place; return its mean loss between them."""

@@ -32,7 +32,7 @@ class OwnEdges(DrawsNegatives):
     predicted: ClassVar[Literal["ratings", "lists"]] = "lists"
     size: int = option("Numbers of a vector.", 64, ge=1, le=1024, published=64, source=_SECTION)
     negatives: int = option(
-        "Items that are drawn for each of a user's.", 1, ge=1, published=1, source=_SECTION
+        "Items that are drawn for each of a user's.", 1, ge=1, le=1000, published=1, source=_SECTION
     )
     ridge: float = option(
         "lambda: pull of items' vectors to 0, beside the mean of what devices send.", 1e-4, ge=0

@@ -42,7 +42,7 @@ class Reconstruction(DrawsNegatives, LocallyTrained):
     papers: ClassVar[tuple[str, ...]] = ("singhal2021",)
     predicted: ClassVar[Literal["ratings", "lists"]] = "lists"
     size: int = option("Numbers of an item's vector.", 32, ge=1, le=1024)
-    negatives: int = option("Items that are drawn for each of a user's.", 4, ge=1)
+    negatives: int = option("Items that are drawn for each of a user's.", 4, ge=1, le=1000)
     support: float = option(
         "Share of the examples that rebuild the user's vector; the others train the table.",
         0.5,
@@ -59,7 +59,7 @@ class Reconstruction(DrawsNegatives, LocallyTrained):
     support_rate: float = option(
         "Step of the user's vector, for each example.", 0.02, gt=0, published=0.02, source=_CODE
     )
-    deviation: float = option("Standard deviation of the first vectors of items.", 0.1, gt=0)
+    deviation: float = option("Standard deviation of the first vectors of items.", 0.1, gt=0, le=1e6)
 
     def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
         """Return vectors at random, shape (items, size); see `FederatedModel.start`."""
@@ -86,7 +86,7 @@ class Reconstruction(DrawsNegatives, LocallyTrained):
 
     def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:
         """Return the scores of all items under the vector that all examples make, shape (items,)."""
-        # Predictions draw as in a round, from words that are always the same.
+        # Predictions draw as in a round, from words that are always the same, and spare nothing.
         (table,), random = parameters, generator(0, "examples of a prediction")
         return table @ self._rebuilt(table, *examples(random, profile, self.negatives), random)
 

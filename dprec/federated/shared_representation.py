@@ -52,7 +52,7 @@ class SharedRepresentation(LocallyTrained):
         published=10,
         source="collins2021, section 5",
     )
-    deviation: float = option("Standard deviation of the first vectors of items.", 0.1, gt=0)
+    deviation: float = option("Standard deviation of the first vectors of items.", 0.1, gt=0, le=1e6)
 
     def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
         """Return items' vectors, and a layer of weights and biases; see `FederatedModel.start`.

@@ -28,8 +28,10 @@ class CountedNegativesProtocol(SilentProtocol):
     kind: Literal["counted-negatives"] = "counted-negatives"
     predicted: ClassVar[Predicted] = "lists"
     predicts_by: ClassVar[str] = "every device counts what it drew"
-    rounds: int = option("How often a device draws.", 100, ge=1)
-    negatives: int = option("Items drawn for each of a user's, in each round, with replacement.", 4, ge=1)
+    rounds: int = option("How often a device draws.", 100, ge=1, le=1_000_000)
+    negatives: int = option(
+        "Items drawn for each of a user's, in each round, with replacement.", 4, ge=1, le=1000
+    )
     spares_tested: bool = option(
         "Whether devices know the items that their users are tested on, and never draw these.", False
     )

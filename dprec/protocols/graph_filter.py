@@ -94,9 +94,14 @@ class GraphFilterProtocol(SumsProtocol):
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise nothing without a budget, and say what the sums tell."""
         given = super().guarantee(shape)
+        single = (
+            "each round tells the mean of the vectors of all that the user has."
+            if self.filters.low_rank
+            else "the sums that items go together in hold everything else that the user has."
+        )
         told = (
             "the sums are released without noise, and no epsilon bounds what they tell: of an item that a "
-            "single user has, the sums that items go together in hold everything else that the user has."
+            f"single user has, {single}"
         )
         return given if self.privacy is not None else replace(given, reason=told)
 

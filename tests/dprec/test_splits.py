@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.datasets import Dataset, Synthetic
+from dprec.datasets import Dataset, InMemory, Synthetic, selected
 from dprec.ratings import ColdRatings, Ratings, held_by_tested
 from dprec.splits import (
     ColdUsers,
@@ -288,3 +288,15 @@ def test_a_share_is_for_splits_without_a_date() -> None:
     dated = Temporal(before="2005-06-01")
     assert (dated.test_fraction, dated.of) == (None, None)
     assert replace(dated, after="2005-06-01").ends == dated.ends
+
+
+@pytest.mark.parametrize(("ties", "tested"), [("last", [3, 9]), ("first", [2, 9])])
+def test_of_equal_times_the_line_in_the_file_says_which_is_the_latest(
+    ties: Literal["last", "first"], tested: list[int]
+) -> None:
+    """Neither the item's number nor what is left out before it does."""
+    columns = [1, 1, 1, 1, 2, 2], [4, 2, 5, 3, 9, 8], [1, 5, 5, 5, 5, 5], [7, 7, 7, 7, 7, 6]
+    dataset = InMemory.of(columns, positive=">= 2", low=1, high=5, step=1)
+    train, test = LeaveOneOut(ties=ties).split(selected(dataset), 0)
+    assert test.item_ids[test.items].tolist() == tested
+    assert train.count == 3

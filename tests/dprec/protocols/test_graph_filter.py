@@ -105,6 +105,10 @@ def test_no_epsilon_is_told_and_why() -> None:
     guarantee = protocol().guarantee((USERS, ITEMS))
     assert (guarantee.status, guarantee.trust) == ("none", "secure-aggregation")
     assert "no epsilon bounds what they tell" in guarantee.reason
+    assert guarantee.reason.endswith("hold everything else that the user has.")
+    # Without a sum of pairs, an item's row of a product is that of its only user.
+    few = protocol(low_rank=True).guarantee((USERS, ITEMS))
+    assert few.reason.endswith("each round tells the mean of the vectors of all that the user has.")
     assert isinstance(protocol().aggregation, SecureAggregation)
 
 

@@ -239,3 +239,15 @@ def test_what_devices_are_told_does_not_depend_on_the_nodes(tmp_path: Path) -> N
 def test_cold_users_cannot_be_told_what_they_are_tested_on() -> None:
     with refused_at("protocol"):
         run(told(True, kind="cold-users", test_users=0.25, test_fraction=0.4))
+
+
+@pytest.mark.parametrize(
+    "own", [{"attacks": [{"kind": "membership"}]}, {"schedule": {"kind": "fresh", "days": 30}}]
+)
+def test_devices_are_told_nothing_in_runs_that_are_made_again(own: dict[str, Any]) -> None:
+    config = told(True)
+    if "schedule" in own:
+        config["dataset"]["arrivals"] = {}
+        del config["split"], config["evaluation"]
+    with refused_at("protocol"):
+        run(config | own)
