@@ -91,6 +91,8 @@ def checked(name: str, data: Path, folder: Path) -> list[Difference]:
     found = rows_of(read_comparison(folder / "checked"))
     after = {_key(row): {key: _text(value) for key, value in row.items()} for row in found}
     whole = _read(RESULTS / f"{name}.csv")
+    if not after or after.keys() - whole.keys():
+        raise RunError(f"{name}: rows {sorted(after)}, of which the committed table does not have all")
     return list(differences(name, {key: whole[key] for key in after}, after, _TOLERANCE))
 
 

@@ -37,6 +37,12 @@ def test_what_devices_spare_is_never_drawn_and_ranked_above_all_that_is() -> Non
     tested[whole.indptr[:-1][whole.counts > 1]] = True
     held, apart = whole.select(~tested), whole.select(tested)
     spared, drawn = counts_of(held.beside(apart)), counts_of(held)
+    protocol = CountedNegativesProtocol(rounds=ROUNDS, negatives=NEGATIVES)
+    scores = protocol.alone(held.beside(apart), None, 7).predict(
+        *(each.ravel() for each in np.indices((USERS, ITEMS)))
+    )
+    ranked = np.where(spared > 0, scores.reshape(USERS, ITEMS), -np.inf).max(axis=1)
+    assert (scores.reshape(USERS, ITEMS)[apart.users, apart.items] > ranked[apart.users]).all()
     assert not spared[apart.users, apart.items].any()
     assert drawn[apart.users, apart.items].mean() > 1
     np.testing.assert_array_equal(spared.sum(axis=1), drawn.sum(axis=1))
