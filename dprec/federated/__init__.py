@@ -35,7 +35,7 @@ from dprec.federated.model import (
 from dprec.federated.neural_filtering import NeuralFiltering
 from dprec.federated.personal_tables import PersonalTables
 from dprec.federated.propagation import OwnEdges
-from dprec.federated.reconstruction import Reconstruction
+from dprec.federated.reconstruction import FederatedReconstruction
 from dprec.federated.shared_representation import SharedRepresentation
 from dprec.federated.updates import LARGEST_CLIP, LEAST_CLIP, STEPS, UpdateCode, code_of
 
@@ -48,7 +48,7 @@ MODELS: Registry[FederatedModel] = Registry(
         NeuralFiltering,
         SharedRepresentation,
         OwnEdges,
-        Reconstruction,
+        FederatedReconstruction,
         LowRankUpdates,
         PersonalTables,
         GradientFactorization,
@@ -74,6 +74,7 @@ __all__ = [
     "Devices",
     "DrawsNegatives",
     "FederatedModel",
+    "FederatedReconstruction",
     "GradientFactorization",
     "LowRankUpdates",
     "NeuralFiltering",
@@ -81,7 +82,6 @@ __all__ = [
     "Parameters",
     "PersonalTables",
     "Profile",
-    "Reconstruction",
     "Rule",
     "Shapes",
     "SharedRepresentation",

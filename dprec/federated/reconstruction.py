@@ -29,7 +29,7 @@ _CODE = "singhal2021, the authors' code"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reconstruction(DrawsNegatives, LocallyTrained):
+class FederatedReconstruction(DrawsNegatives, LocallyTrained):
     """Vectors of items, learned from what devices change; users' vectors are never kept.
 
     The paper predicts ratings, by squared errors. As a model of lists, in which form others compare it, it

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dprec.federated import Profile, Reconstruction
+from dprec.federated import FederatedReconstruction, Profile
 from dprec.federated.local_training import examples
 from dprec.ratings import POSITIVE
 
@@ -17,7 +17,7 @@ def chance(score: float) -> float:
 
 def test_the_support_set_makes_the_users_vector_and_the_query_set_moves_the_table() -> None:
     """Algorithm 1 of the paper, a gradient step for all examples of each set at once, one by one."""
-    model = Reconstruction(
+    model = FederatedReconstruction(
         size=3, negatives=2, batch=100, rate=0.3, support_rate=0.2, support_epochs=2, deviation=1.0
     )
     (table,) = model.start(ITEMS, POSITIVE, np.random.default_rng(1))
@@ -45,7 +45,7 @@ def test_a_second_batch_sees_what_the_first_has_moved() -> None:
     """With one example in a batch, in two passes over a single item and its label."""
     profile, model = (
         Profile(np.zeros(1, np.int32), np.full(1, np.nan), 1),
-        Reconstruction(size=2, batch=1, epochs=2, rate=0.5, support=0.01),
+        FederatedReconstruction(size=2, batch=1, epochs=2, rate=0.5, support=0.01),
     )
     table = np.array([[0.6, -0.3]])
     # There is no other item to draw, and a hundredth of one example is none: the vector stays 0.
@@ -53,7 +53,7 @@ def test_a_second_batch_sees_what_the_first_has_moved() -> None:
     assert change.tolist() == [[0.0, 0.0]]
     both = Profile(np.arange(2, dtype=np.int32), np.full(2, np.nan), 2)
     table = np.array([[0.6, -0.3], [0.2, 0.4]])
-    model = Reconstruction(size=2, batch=1, epochs=2, rate=0.5, support_epochs=1, support_rate=1.0)
+    model = FederatedReconstruction(size=2, batch=1, epochs=2, rate=0.5, support_epochs=1, support_rate=1.0)
     (change,) = model.update((table,), both, np.random.default_rng(1), ()).change
     ((moved,),) = (np.flatnonzero(change.any(axis=1)),)
     # The other item made the vector.
@@ -65,7 +65,7 @@ def test_a_second_batch_sees_what_the_first_has_moved() -> None:
 
 
 def test_nothing_is_kept_and_predictions_follow_from_all_that_a_device_holds() -> None:
-    model = Reconstruction(size=3, negatives=2, deviation=1.0)
+    model = FederatedReconstruction(size=3, negatives=2, deviation=1.0)
     (table,) = model.start(ITEMS, POSITIVE, np.random.default_rng(1))
     assert not model.keeps
     assert model.update((table,), PROFILE, np.random.default_rng(2), ()).state == ()

@@ -19,11 +19,11 @@ from dprec.federated import (
     AveragedFactorization,
     Devices,
     FederatedModel,
+    FederatedReconstruction,
     LowRankUpdates,
     NeuralFiltering,
     OwnEdges,
     Profile,
-    Reconstruction,
     SharedRepresentation,
     begun,
 )
@@ -52,7 +52,7 @@ TestZoo = contract(
     AveragedFactorization(rank=3, epochs=2),
     NeuralFiltering(factors=2, epochs=2, batch=16),
     OwnEdges(size=4, negatives=2),
-    Reconstruction(size=3, epochs=2, batch=16),
+    FederatedReconstruction(size=3, epochs=2, batch=16),
     LowRankUpdates(size=4, rank=2, batch=16),
 )
 
@@ -111,7 +111,7 @@ def test_a_model_of_ratings_learns_what_averages_cannot(model: FederatedModel) -
     [
         NeuralFiltering(factors=4, epochs=2, batch=20, rate=0.1, item_rate=5.0, deviation=0.5),
         OwnEdges(size=8, step_size=0.03),
-        Reconstruction(size=4, item_rate=50.0, deviation=0.3, support_rate=0.1),
+        FederatedReconstruction(size=4, item_rate=50.0, deviation=0.3, support_rate=0.1),
         LowRankUpdates(size=6, rank=2, item_rate=6.0),
     ],
     ids=lambda model: model.kind,
