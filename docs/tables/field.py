@@ -58,7 +58,7 @@ class Published:
 
 @cache
 def published() -> dict[str, list[Published]]:
-    """Return what papers report, by preset."""
+    """Return what papers report, by the names of rows."""
     reported = {preset: system["reported"] for preset, system in papers()["field"].items()}
     return TypeAdapter(dict[str, list[Published]]).validate_python(reported)
 
@@ -72,7 +72,7 @@ def field(name: str, budget: str) -> str:
         text_column("system", lambda result: f"`{result.name}`"),
         _figures("HR@10, NDCG@10 among 100", HITS, GAIN),
         _figures("HR@10 among all", WHOLE),
-        text_column("as published", partial(_reported, held)),
+        text_column("as published", _reported),
         text_column("ε per person", _promised),
         TRUST,
         _PAYLOAD,
@@ -86,10 +86,10 @@ def _figures(title: str, *names: str) -> ResultColumn:
     return text_column(title, lambda result: ", ".join(number(result.mean(name), 3) for name in names))
 
 
-def _reported(held: Committed, result: ProtocolResult) -> str:
+def _reported(result: ProtocolResult) -> str:
     return "; ".join(
         f"{', '.join(number(each, 3) for each in (told.hits, told.gain) if each)} ({told.on}; {told.read})"
-        for told in published().get(held.preset(result), [])
+        for told in published().get(result.name, [])
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from simulation import compare, run
 from simulation.analysis.protocol_results import results_of
 from simulation.analysis.samples import reversed_by_samples
-from tests.paths import DATA
+from tests.paths import DATA, ROOT
 
 ML_100K, STEAM = DATA / "ml-100k", DATA / "steam" / "users.dat"
 RANKING = {"candidates": "sampled", "negatives": 99}
@@ -37,6 +37,17 @@ def test_a_device_that_learns_nothing_finds_what_it_is_never_let_draw() -> None:
     assert told["gain"] == pytest.approx(0.979, abs=0.005)
     # One hundred candidates in random order: .1, with a standard error of .0098.
     assert fair["hits"] == pytest.approx(0.1, abs=5 * 0.0098)
+
+
+@pytest.mark.skipif(not ML_100K.is_dir(), reason=f"{ML_100K} is absent; set DPREC_DATA to its folder")
+@pytest.mark.thorough
+def test_the_page_says_what_item_sets_take_at_least() -> None:
+    data = selected(MovieLens100K(path=str(ML_100K), positive=">= 1"))
+    train, _ = LeaveOneOut(ties="first").split(data, 0)
+    assert least_bytes(np.array([2]), 4) == pytest.approx(np.log2(6) / 8)
+    found = re.search(r"A set of items costs (\d+) bytes", (ROOT / "docs" / "field.md").read_text())
+    assert found is not None
+    assert round(least_bytes(train.counts, train.n_items)) == int(found[1])
 
 
 @pytest.mark.skipif(not STEAM.is_file(), reason=f"{STEAM} is absent; set DPREC_DATA to its folder")
