@@ -1,9 +1,14 @@
 """What the field's usual evaluation gives away, and where its sampled rankings mislead, on real ratings."""
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from docs.tables.field import least_bytes
+from dprec.datasets import MovieLens100K, selected
+from dprec.splits import LeaveOneOut
 from simulation import compare, run
 from simulation.analysis.protocol_results import results_of
 from simulation.analysis.samples import reversed_by_samples
