@@ -146,6 +146,7 @@ def values(**protocol: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("trust", "size"), [("central", 2), ("local", 4)])
 def test_a_run_with_a_budget_sends_the_short_updates_and_keeps_its_promise(trust: str, size: int) -> None:
     config = values(trust=trust, privacy=BUDGET)

@@ -70,7 +70,7 @@ def accuracy(
 
 
 @pytest.mark.thorough
-@settings(max_examples=25, deadline=None, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=15, deadline=None, derandomize=True, phases=[Phase.generate])
 @given(
     users=st.sampled_from([200, 500, 1200]),
     items=st.sampled_from([50, 200, 800]),

@@ -89,6 +89,7 @@ def test_a_model_of_ratings_is_told_how_it_would_rank() -> None:
     assert 'predicted = "lists" in federated_factors:Factors' in caught.value.accepted
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("trust", ["central", "local"])
 def test_the_promise_is_audited(trust: str) -> None:
     assert audit(values(trust=trust), trials=400).holds
