@@ -188,6 +188,8 @@ def test_a_run_whose_own_ray_dies_ends_in_seconds_with_one_line_on_how_to_go_on(
         try:
             wait_until((out / "checkpoint.npz").exists, run)
             (raylet,) = children(run.pid, "raylet")
+            # Agents may start after the first round.
+            wait_until(lambda: children(raylet, agent), run)
             (victim,) = children(raylet, agent)
             os.kill(victim, signal.SIGKILL)
             killed = time.monotonic()
