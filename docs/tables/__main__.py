@@ -22,7 +22,7 @@ from pathlib import Path
 
 from docs.tables.answer import choices
 from docs.tables.benchmarks import benchmark, measured_at
-from docs.tables.field import field, left
+from docs.tables.field import field, field_bytes, left
 from docs.tables.figures import figures
 from docs.tables.leaderboard import absolute_errors, accuracies, accuracy_of, leaderboard, made, sizes
 from docs.tables.moved import moved
@@ -38,6 +38,7 @@ _MAKERS = (
     choices,
     deviations,
     field,
+    field_bytes,
     index,
     leaderboard,
     left,

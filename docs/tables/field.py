@@ -10,29 +10,29 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import TypeAdapter
 
 from docs.tables import column_table
-from docs.tables.leaderboard import PRICE, both_ways
 from docs.tables.promises import beyond
 from docs.tables.results import Committed, papers, summary
 from dprec.arrays import AnyInts
 from dprec.protocols.base import TOLD
 from simulation.analysis.columns import TRUST, ResultColumn, text_column
-from simulation.analysis.protocol_results import PAYLOAD_BYTES, ProtocolResult
-from simulation.analysis.vocabulary import number, size
+from simulation.analysis.protocol_results import BYTES, NETWORK_BYTES, PAYLOAD_BYTES, ProtocolResult
+from simulation.analysis.vocabulary import DASH, number, size
 from simulation.pages.drawing import Panel, entry, legend, log_axis, point, titled
 from simulation.pages.looks import REFERENCE, SERIES, Look
+from simulation.storage.column import Column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 HITS, GAIN, WHOLE = "sampled_ranking_hit_rate_at_10", "sampled_ranking_ndcg_at_10", "ranking_hit_rate_at_10"
 
-_PAYLOAD = both_ways("payload", PAYLOAD_BYTES)
+_DATA = "MovieLens 100K"
 
 
 @dataclass(frozen=True)
@@ -64,22 +64,40 @@ def published() -> dict[str, list[Published]]:
 
 
 def field(name: str, budget: str) -> str:
-    """Return the table: everything without a budget, and what has one at that budget, best first."""
-    held = summary(name)
-    shown = [result for result in held.results if result.budget in (None, float(budget))]
-    ranked = sorted(shown, key=lambda result: -(result.mean(HITS) or 0.0))
+    """Return accuracy and promise: of everything without a budget, and what has one at that budget."""
     columns = [
-        text_column("system", lambda result: f"`{result.name}`"),
+        _SYSTEM,
         _figures("HR@10, NDCG@10 among 100", HITS, GAIN),
-        _figures("HR@10 among all", WHOLE),
         text_column("as published", _reported),
+        _figures("HR@10 among all", WHOLE),
         text_column("ε per person", _promised),
         TRUST,
-        _PAYLOAD,
-        *PRICE,
-        text_column("rounds", lambda result: number(result.mean("rounds"), 0)),
     ]
-    return column_table(columns, ranked)
+    return column_table(columns, _ranked(name, budget))
+
+
+def field_bytes(name: str, budget: str) -> str:
+    """Return what the same rows cost a user."""
+    ways = ("payload", PAYLOAD_BYTES), ("messages", BYTES), ("network", NETWORK_BYTES)
+    rounds: ResultColumn = text_column("rounds", lambda result: number(result.mean("rounds"), 0))
+    return column_table([_SYSTEM, *(_sizes(*each) for each in ways), rounds], _ranked(name, budget))
+
+
+_SYSTEM: ResultColumn = text_column("system", lambda result: f"`{result.name}`")
+
+
+def _ranked(name: str, budget: str) -> list[ProtocolResult]:
+    """Return rows without a budget and those at one, best first."""
+    shown = [result for result in summary(name).results if result.budget in (None, float(budget))]
+    return sorted(shown, key=lambda result: -(result.mean(HITS) or 0.0))
+
+
+def _sizes(title: str, ways: Sequence[Column[Any]]) -> ResultColumn:
+    def text(result: ProtocolResult) -> str:
+        sent = [result.mean(way) for way in ways]
+        return DASH if None in sent else " / ".join(size(each or 0.0) for each in sent)
+
+    return text_column(f"{title}, up / down", text)
 
 
 def _figures(title: str, *names: str) -> ResultColumn:
@@ -87,10 +105,11 @@ def _figures(title: str, *names: str) -> ResultColumn:
 
 
 def _reported(result: ProtocolResult) -> str:
-    return "; ".join(
-        f"{', '.join(number(each, 3) for each in (told.hits, told.gain) if each)} ({told.on}; {told.read})"
-        for told in published().get(result.name, [])
-    )
+    """Return the first of what papers report; the data are named if they are not those of the table."""
+    for told in published().get(result.name, [])[:1]:
+        figures = ", ".join(number(each, 3) for each in (told.hits, told.gain) if each)
+        return figures if told.on == _DATA else f"{figures} ({told.on})"
+    return ""
 
 
 def _promised(result: ProtocolResult) -> str:

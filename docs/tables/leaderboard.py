@@ -156,9 +156,7 @@ def gain_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[Resu
     return [replace(column, unit="") for column in baseline_columns(metric, results)]
 
 
-def both_ways(title: str, columns: Sequence[Column[Any]]) -> ResultColumn:
-    """Return a column of two figures, such as bytes up and down."""
-
+def _both_ways(title: str, columns: Sequence[Column[Any]]) -> ResultColumn:
     def text(result: ProtocolResult) -> str:
         ways = [result.mean(way) for way in columns]
         return DASH if ways == [None, None] else " / ".join(number(way, 0) for way in ways)
@@ -166,5 +164,5 @@ def both_ways(title: str, columns: Sequence[Column[Any]]) -> ResultColumn:
     return replace(text_column(title, text, "bytes up / down"), holds=float)
 
 
-PRICE = both_ways("messages", BYTES), both_ways("network", NETWORK_BYTES)
+PRICE = _both_ways("messages", BYTES), _both_ways("network", NETWORK_BYTES)
 """What a protocol costs a user: the bytes of messages, and what a network carries for them."""
