@@ -117,9 +117,10 @@ def _record(
     train, test = load_ratings(config, partial(prepared_ratings, divided=divided))
     with within("protocol"):
         check_suits(config.protocol, train, test)
-    sample = Evaluator(train, test, config.evaluation, None).lines_of_sample()
-    if save_split is not None and sample is not None:
-        saved_split.save_negatives(save_split, sample)
+    if save_split is not None:
+        sample = Evaluator(train, test, config.evaluation, None).lines_of_sample()
+        if sample is not None:
+            saved_split.save_negatives(save_split, sample)
     if chosen(config.simulation, train.n_users).backend == "ray":
         check_way_to_ray()
     with alone(output):

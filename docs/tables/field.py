@@ -10,22 +10,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import TypeAdapter
 
 from docs.tables import column_table
+from docs.tables.leaderboard import both_ways
 from docs.tables.promises import beyond
 from docs.tables.results import Committed, papers, summary
 from dprec.arrays import AnyInts
 from dprec.protocols.base import TOLD
 from simulation.analysis.columns import TRUST, ResultColumn, text_column
 from simulation.analysis.protocol_results import BYTES, NETWORK_BYTES, PAYLOAD_BYTES, ProtocolResult
-from simulation.analysis.vocabulary import DASH, number, size
+from simulation.analysis.vocabulary import number, size
 from simulation.pages.drawing import Panel, entry, legend, log_axis, point, titled
 from simulation.pages.looks import REFERENCE, SERIES, Look
-from simulation.storage.column import Column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,7 +80,9 @@ def field_bytes(name: str, budget: str) -> str:
     """Return what the same rows cost a user."""
     ways = ("payload", PAYLOAD_BYTES), ("messages", BYTES), ("network", NETWORK_BYTES)
     rounds: ResultColumn = text_column("rounds", lambda result: number(result.mean("rounds"), 0))
-    return column_table([_SYSTEM, *(_sizes(*each) for each in ways), rounds], _ranked(name, budget))
+    return column_table(
+        [_SYSTEM, *(both_ways(*each, "up / down", size) for each in ways), rounds], _ranked(name, budget)
+    )
 
 
 _SYSTEM: ResultColumn = text_column("system", lambda result: f"`{result.name}`")
@@ -90,14 +92,6 @@ def _ranked(name: str, budget: str) -> list[ProtocolResult]:
     """Return rows without a budget and those at one, best first."""
     shown = [result for result in summary(name).results if result.budget in (None, float(budget))]
     return sorted(shown, key=lambda result: -(result.mean(HITS) or 0.0))
-
-
-def _sizes(title: str, ways: Sequence[Column[Any]]) -> ResultColumn:
-    def text(result: ProtocolResult) -> str:
-        sent = [result.mean(way) for way in ways]
-        return DASH if None in sent else " / ".join(size(each or 0.0) for each in sent)
-
-    return text_column(f"{title}, up / down", text)
 
 
 def _figures(title: str, *names: str) -> ResultColumn:

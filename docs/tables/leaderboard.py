@@ -156,13 +156,21 @@ def gain_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[Resu
     return [replace(column, unit="") for column in baseline_columns(metric, results)]
 
 
-def _both_ways(title: str, columns: Sequence[Column[Any]]) -> ResultColumn:
+def both_ways(
+    title: str,
+    columns: Sequence[Column[Any]],
+    unit: str = "bytes up / down",
+    written: Callable[[float], str] = lambda value: number(value, 0),
+) -> ResultColumn:
+    """Return a column of what goes up and down."""
+
     def text(result: ProtocolResult) -> str:
         ways = [result.mean(way) for way in columns]
-        return DASH if ways == [None, None] else " / ".join(number(way, 0) for way in ways)
+        said = (DASH if way is None else written(way) for way in ways)
+        return DASH if ways == [None, None] else " / ".join(said)
 
-    return replace(text_column(title, text, "bytes up / down"), holds=float)
+    return replace(text_column(title, text, unit), holds=float)
 
 
-PRICE = _both_ways("messages", BYTES), _both_ways("network", NETWORK_BYTES)
+PRICE = both_ways("messages", BYTES), both_ways("network", NETWORK_BYTES)
 """What a protocol costs a user: the bytes of messages, and what a network carries for them."""

@@ -31,7 +31,6 @@ class GradientFactorization(DrawsNegatives, LocallyTrained):
 
     kind: Literal["fedmf"] = "fedmf"
     papers: ClassVar[tuple[str, ...]] = ("chai2021",)
-    predicted: ClassVar[Literal["ratings", "lists"]] = "lists"
     size: int = option("Numbers of a vector.", 100, ge=1, le=1024, published=100, source=_CODE)
     negatives: int = option(
         "Items that are drawn for each of a user's, anew in each epoch.", 4, ge=1, le=1000

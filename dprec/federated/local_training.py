@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -44,8 +44,9 @@ class LocallyTrained(FederatedModel):
 
 @dataclass(frozen=True, kw_only=True)
 class DrawsNegatives(FederatedModel):
-    """Base of the models whose devices draw items that their users do not have."""
+    """Base of the models of lists whose devices draw items that their users do not have."""
 
+    predicted: ClassVar[Literal["ratings", "lists"]] = "lists"
     spares_tested: bool = option(
         "Whether devices know the items that their users are tested on, and never draw these in a round. "
         "Published code does so [zhang2023]; it tells devices the answer, so that figures compare with no "

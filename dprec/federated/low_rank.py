@@ -42,7 +42,6 @@ class LowRankUpdates(DrawsNegatives, LocallyTrained):
 
     kind: Literal["colr"] = "colr"
     papers: ClassVar[tuple[str, ...]] = ("nguyen2024",)
-    predicted: ClassVar[Literal["ratings", "lists"]] = "lists"
     size: int = option("Numbers of an item's vector.", 64, ge=1, le=1024, published=64, source=_CODE)
     rank: int = option(
         "Directions in which a round can move the table: numbers that are sent of each item.",

@@ -39,7 +39,6 @@ class NeuralFiltering(DrawsNegatives, LocallyTrained):
 
     kind: Literal["fedncf"] = "fedncf"
     papers: ClassVar[tuple[str, ...]] = ("he2017", "perifanis2022")
-    predicted: ClassVar[Literal["ratings", "lists"]] = "lists"
     of_items: ClassVar[int] = 2
     factors: int = option(
         "Numbers of the last layer and of the vectors that are multiplied; the network's are twice as long.",

@@ -40,7 +40,6 @@ class PersonalTables(DrawsNegatives, LocallyTrained):
 
     kind: Literal["pfedrec"] = "pfedrec"
     papers: ClassVar[tuple[str, ...]] = ("zhang2023",)
-    predicted: ClassVar[Literal["ratings", "lists"]] = "lists"
     size: int = option("Numbers of an item's vector.", 32, ge=1, le=1024, published=32, source=_CODE)
     negatives: int = option(
         "Items that are drawn for each of a user's, anew in each epoch.",

@@ -29,7 +29,6 @@ class OwnEdges(DrawsNegatives):
 
     kind: Literal["lightgcn-free"] = "lightgcn-free"
     papers: ClassVar[tuple[str, ...]] = ("he2020",)
-    predicted: ClassVar[Literal["ratings", "lists"]] = "lists"
     size: int = option("Numbers of a vector.", 64, ge=1, le=1024, published=64, source=_SECTION)
     negatives: int = option(
         "Items that are drawn for each of a user's.", 1, ge=1, le=1000, published=1, source=_SECTION

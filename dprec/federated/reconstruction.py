@@ -40,7 +40,6 @@ class FederatedReconstruction(DrawsNegatives, LocallyTrained):
 
     kind: Literal["fedrecon"] = "fedrecon"
     papers: ClassVar[tuple[str, ...]] = ("singhal2021",)
-    predicted: ClassVar[Literal["ratings", "lists"]] = "lists"
     size: int = option("Numbers of an item's vector.", 32, ge=1, le=1024)
     negatives: int = option("Items that are drawn for each of a user's.", 4, ge=1, le=1000)
     support: float = option(

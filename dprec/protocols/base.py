@@ -145,8 +145,6 @@ class Facts:
     """Whether devices or server draw noise that protects somebody."""
     starts_at_random: bool = False
     """Whether devices are asked about parameters that the server learns, other ones in every run."""
-    told_tested: bool = False
-    """Whether a simulation tells devices what they are tested on, as no deployment can."""
     baseline: str | None = None
     """Which of the `BASELINES` it is, whatever it is called, or `TOLD`; None for any other protocol."""
     fit: Options | None = None
@@ -155,6 +153,11 @@ class Facts:
     """What devices apply to each rating by itself, so that its noise can be sampled; None if nothing."""
     assumes: OrdinalProcess | None = None
     """What a device assumes about preferences when it predicts; None if it assumes nothing."""
+
+    @property
+    def told_tested(self) -> bool:
+        """Whether a simulation tells devices what they are tested on, as no deployment can."""
+        return self.baseline == TOLD
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +205,6 @@ class Protocol(Options):
             "private": private,
             "calibrated": private and not several,
             "draws_noise": private,
-            "baseline": TOLD if own.get("told_tested") else None,
         }
         return Facts(**known | own)
 

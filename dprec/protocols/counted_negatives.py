@@ -11,7 +11,7 @@ from dprec.arrays import AnyInts, Floats
 from dprec.catalogue import Catalogue
 from dprec.components import option
 from dprec.predictions import cells_from_rows
-from dprec.protocols.base import Facts, Predicted
+from dprec.protocols.base import TOLD, Facts, Predicted
 from dprec.protocols.silent import Alone, SilentProtocol
 from dprec.randomness import generator_of, public_words
 from dprec.ratings import Ratings
@@ -39,9 +39,8 @@ class CountedNegativesProtocol(SilentProtocol):
     @property
     def facts(self) -> Facts:
         """Devices that know their own items, and maybe what they are tested on."""
-        return self.facts_of(
-            private=False, protects="none", learns="random-list", told_tested=self.spares_tested
-        )
+        told = TOLD if self.spares_tested else None
+        return self.facts_of(private=False, protects="none", learns="random-list", baseline=told)
 
     def alone(self, held: Ratings, catalogue: Catalogue | None, public_seed: int) -> Alone:
         """Return minus the numbers of draws, with equal ones in a random order.

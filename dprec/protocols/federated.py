@@ -42,7 +42,7 @@ from dprec.federated import (
     some_devices,
 )
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.protocols.base import Facts, Protocol, Public, Sent
+from dprec.protocols.base import TOLD, Facts, Protocol, Public, Sent
 from dprec.protocols.client_sampling import SampledClients
 from dprec.protocols.components import AnyModel
 from dprec.protocols.findings import Auditor, Finding
@@ -124,7 +124,7 @@ class FederatedProtocol(BroadcastProtocol):
             learns="federated-model",
             predicts=self.model.predicted,
             starts_at_random=True,
-            told_tested=self.model.told_tested,
+            baseline=TOLD if self.model.told_tested else None,
         )
 
     @property

@@ -23,7 +23,7 @@ import numpy as np
 from dprec.accounting import Adjacency, Guarantee, PrivacyBudget
 from dprec.arrays import AnyInts, Bools, Floats, Ints
 from dprec.catalogue import Catalogue
-from dprec.completion import Profiles, products_of_rows
+from dprec.completion import Profiles, products_of_rows, unpack
 from dprec.components import Options, option
 from dprec.errors import SettingError, within
 from dprec.lists.gram import MOST_ITEMS
@@ -135,13 +135,6 @@ def inverse(numbers: Floats) -> Floats:
     return np.divide(1.0, numbers, out=np.zeros_like(numbers), where=numbers > 0)
 
 
-def full(upper: Floats, size: int) -> Floats:
-    """Return a symmetric matrix, given its upper triangle by row."""
-    matrix = np.zeros((size, size))
-    matrix[np.triu_indices(size)] = upper
-    return matrix + np.triu(matrix, 1).T
-
-
 @dataclass(frozen=True, eq=False)
 class GraphDevice(SummedDevice):
     """What devices do: contribute their sets to three kinds of sums, and rank by what follows from these."""
@@ -240,7 +233,7 @@ class GraphDevice(SummedDevice):
         together = (
             products_of_rows((sets @ vectors) * self.together, vectors)
             if self.options.low_rank
-            else sets @ full(self.together, self.raters.size)
+            else sets @ unpack(self.together[None])[0]
         )
         return together + self.options.low_pass * smooth
 
