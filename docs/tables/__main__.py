@@ -7,9 +7,12 @@ A block stands between two comments, of which the first says what fills it:
     <!-- generated: leaderboard ml-100k-u1 1 -->
     <!-- end -->
 
-So does the accuracy of a row in a sentence, of a summary, a protocol and maybe a budget:
+So does a figure in a sentence, of a summary and a protocol: its accuracy, or the column that is named,
+maybe at a budget and for a number of users:
 
     <!-- row: ml-100k-u1 one-bit-on-device 1 -->0.903<!-- -->
+    <!-- row: attacks blp-mf 1 membership_auc -->0.685<!-- -->
+    <!-- row: answer best-local 1 users=30000 -->0.959<!-- -->
 """
 
 from __future__ import annotations
@@ -24,21 +27,24 @@ from docs.tables.answer import choices
 from docs.tables.benchmarks import benchmark, measured_at
 from docs.tables.field import field, field_bytes, left
 from docs.tables.figures import figures
-from docs.tables.leaderboard import absolute_errors, accuracies, accuracy_of, leaderboard, made, sizes
+from docs.tables.leaderboard import leaderboard, made
 from docs.tables.moved import moved
 from docs.tables.promises import changed, deviations, index, promises
+from docs.tables.quoted import accuracies, by_budget, by_users, figures_at, quoted
 from docs.tables.results import DOCS
 from simulation.console.terminal import exit_code
 
 _MAKERS = (
-    absolute_errors,
     accuracies,
     benchmark,
+    by_budget,
+    by_users,
     changed,
     choices,
     deviations,
     field,
     field_bytes,
+    figures_at,
     index,
     leaderboard,
     left,
@@ -46,7 +52,6 @@ _MAKERS = (
     measured_at,
     moved,
     promises,
-    sizes,
 )
 BLOCKS: dict[str, Callable[..., str]] = {each.__name__.replace("_", "-"): each for each in _MAKERS}
 """What fills a block, by its name."""
@@ -71,7 +76,7 @@ def filled(text: str, page: Path) -> str:
         return f"<!-- generated: {match['call']} -->\n\n{text}\n\n<!-- end -->"
 
     def row(match: re.Match[str]) -> str:
-        return f"<!-- row: {match['call']} -->{accuracy_of(*match['call'].split())}<!-- -->"
+        return f"<!-- row: {match['call']} -->{quoted(*match['call'].split())}<!-- -->"
 
     return _ROW.sub(row, _BLOCK.sub(block, text))
 

@@ -25,6 +25,7 @@ from simulation.analysis.gains import AGAINST, PLAIN, PUBLIC, gain_columns
 from simulation.analysis.protocol_results import ComparisonFiles, ProtocolResult, read_comparison
 from simulation.analysis.vocabulary import Metric
 from simulation.console.terminal import exit_code
+from simulation.storage.attacked import titled
 from simulation.storage.columns import column
 from simulation.storage.directories import TABLE, cell_key
 from simulation.storage.files import Row, csv_of_rows
@@ -32,21 +33,40 @@ from simulation.storage.files import Row, csv_of_rows
 FIGURES = (
     *("status", "trust", "hides_rated_items", "unlinked", "epsilon_per_rating", "epsilon_per_user_max"),
     *("epsilon_claimed_per_rating", "epsilon_claimed_per_user", "epsilon_composed_max", "epsilon_any_two"),
-    *("delta", "users", "items", "rmse", "mae", "sign_accuracy", "relative_error", "f_score_at_k", "rounds"),
+    *(
+        "delta",
+        "tau",
+        "users",
+        "represents",
+        "items",
+        "rmse",
+        "mae",
+        "sign_accuracy",
+        "relative_error",
+        "f_score_at_k",
+        "rounds",
+    ),
     *("ndcg_at_10", "recall_at_20", "ranking_ndcg_at_20", "ranking_hit_rate_at_10"),
-    *("sampled_ranking_hit_rate_at_10", "sampled_ranking_ndcg_at_10"),
+    *("sampled_ranking_hit_rate_at_10", "sampled_ranking_ndcg_at_10", "precision_at_k", "coverage"),
+    "influence_of_one",
     *(
         f"{way}link_{kind}_mean_per_user"
         for kind in ("payload", "message", "network")
         for way in ("up", "down")
     ),
 )
-"""Columns of comparison.csv that are kept."""
+"""Columns of comparison.csv that are kept, beside those of attacks."""
+
+
+def is_of_attacks(name: str) -> bool:
+    """Return whether a column is a figure of an attack, or what that is judged by."""
+    return (column(name).key or "").startswith("attacks.") or bool(titled(name))
 
 
 def rows_of(files: ComparisonFiles) -> list[Row]:
     """Return one line for every protocol at every budget that was evaluated, in the comparison's order."""
-    return [_row(result, result.evaluation.metric) for result in files.results if result.evaluation]
+    every = [*files.results, *files.populations]
+    return [_row(result, result.evaluation.metric) for result in every if result.evaluation]
 
 
 def provenance_of(files: ComparisonFiles, command: str, before: Sequence[str] = ()) -> Provenance:
@@ -104,8 +124,9 @@ def _row(result: ProtocolResult, metric: Metric) -> Row:
     accuracy = result.average(metric.column)
     assert accuracy is not None  # it is what was evaluated
     data = {"dataset": result.data[0], "panel": result.data[2], "baseline": result.baseline}
-    row: Row = {"name": result.name, "epsilon": result.budget, **data}
-    row |= {name: _figure(result, name) for name in FIGURES} | {"runs": len(accuracy.figures)}
+    row: Row = {"name": result.name, "epsilon": result.budget, "population": result.population, **data}
+    attacked = [name for name in result.rows[0] if is_of_attacks(name)]
+    row |= {name: _figure(result, name) for name in (*FIGURES, *attacked)} | {"runs": len(accuracy.figures)}
     row |= {"deviation": accuracy.deviation if accuracy.seeds or accuracy.folds else None}
     # The interval over users is of all runs, and the same in each of their lines.
     across = (PUBLIC, AGAINST, *gain_columns(metric)[1:], *PLAIN)

@@ -1,4 +1,4 @@
-"""Tables of the committed results: of all protocols at one budget, and of one figure at every budget."""
+"""Tables of the committed results: all protocols at one budget, with what they cost and promise."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from simulation.analysis.protocol_results import (
     by_evaluation,
     by_protocol,
 )
-from simulation.analysis.vocabulary import DASH, METRICS, Metric, listed, number
+from simulation.analysis.vocabulary import DASH, Metric, listed, number
 from simulation.storage.column import Column
 
 _METRICS = {"sign_accuracy": "share of signs that are right"}
@@ -52,69 +52,18 @@ def made(name: str) -> str:
 def leaderboard(name: str, budget: str, *protocols: str) -> str:
     """Return some protocols, or all, at one budget or none: a table for each thing that they predict."""
     held = summary(name)
-    chosen = _chosen(held.results, protocols, name)
+    chosen = chosen_of(held.results, protocols, name)
     shown = [result for result in chosen if result.budget in (None, float(budget))]
     return "\n\n".join(_board(held, *group) for group in by_evaluation(shown).items())
 
 
-def accuracies(name: str, *protocols: str) -> str:
-    """Return the accuracy at every budget, a line for each of some protocols, or for all."""
-    held = summary(name)
-    groups = by_evaluation(_chosen(held.results, protocols, name))
-    # Tables of one comparison say of what they are.
-    title = "*{}.*\n\n" if len(groups) > 1 else ""
-    return "\n\n".join(
-        title.format(in_words(held, evaluation)) + _by_budget(group, metric.label, _accuracy(metric))
-        for evaluation, group in groups.items()
-        for metric in [rounded(evaluation.metric)]
-    )
-
-
-def accuracy_of(name: str, protocol: str, budget: str = "") -> str:
-    """Return the accuracy of one row; raises ValueError where there is none."""
-    asked = float(budget) if budget else None
-    for result in _chosen(summary(name).results, [protocol], name):
-        if result.budget == asked and result.evaluation:
-            return _accuracy(rounded(result.evaluation.metric))(result)
-    raise ValueError(f"{name}.csv holds no {protocol} at {budget or 'no budget'}")
-
-
-def absolute_errors(name: str, *protocols: str) -> str:
-    """Return the mean absolute error at every budget; see `accuracies`."""
-    metric = rounded(next(metric for metric in METRICS if metric.column == "mae"))
-    return _by_budget(_chosen(summary(name).results, protocols, name), metric.label, _accuracy(metric))
-
-
-def sizes(name: str, *protocols: str) -> str:
-    """Return the bytes of messages, up and down, at every budget; see `accuracies`."""
-    title = f"{PRICE[0].title}, {PRICE[0].unit}"
-    return _by_budget(_chosen(summary(name).results, protocols, name), title, PRICE[0].text)
-
-
-def _accuracy(metric: Metric) -> Callable[[ProtocolResult], str]:
-    return lambda result: number(result.mean(metric.column), metric.digits)
-
-
-def _chosen(results: Sequence[ProtocolResult], names: Sequence[str], summary: str) -> list[ProtocolResult]:
+def chosen_of(results: Sequence[ProtocolResult], names: Sequence[str], summary: str) -> list[ProtocolResult]:
     """Return the results of some protocols in their order, or all."""
     known = by_protocol(results)
     missing = sorted(set(names) - known.keys())
     if missing:
         raise ValueError(f"{summary}.csv holds no {missing[0]}")
     return [result for name in names or known for result in known[name]]
-
-
-def _by_budget(results: Sequence[ProtocolResult], title: str, text: Callable[[ProtocolResult], str]) -> str:
-    """Return a table with a row for each protocol and a column for each budget."""
-    held = {(each.name, each.budget): text(each) for each in results}
-    budgets = sorted({each.budget for each in results}, key=lambda budget: budget or 0.0)
-
-    def at(budget: float | None) -> Column[str]:
-        head = "no budget" if budget is None else f"ε = {budget:g}"
-        return replace(text_column(head, lambda name: held.get((name, budget), "")), holds=float)
-
-    first: Column[str] = text_column(title, "`{}`".format)
-    return column_table([first, *map(at, budgets)], list(by_protocol(results)))
 
 
 def rounded(metric: Metric) -> Metric:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from docs.tables import __main__ as documents
-from docs.tables.collect import FIGURES, collect, rows_of
+from docs.tables.collect import FIGURES, collect, is_of_attacks, rows_of
 from docs.tables.results import DOCS, MOVED, RESULTS, made_of
 from dprec.errors import RunError
 from simulation import compare
@@ -45,13 +45,14 @@ class Difference(NamedTuple):
     table: str
     protocol: str
     epsilon: str
+    population: str
     figure: str
     before: str
     after: str
 
 
-Rows = dict[tuple[str, str], dict[str, str]]
-"""Lines of a summary, by protocol and budget."""
+Rows = dict[tuple[str, str, str], dict[str, str]]
+"""Lines of a summary, by protocol, budget and population."""
 
 
 def made_anew(name: str, data: Path, folder: Path) -> list[Difference]:
@@ -133,8 +134,8 @@ def _read(path: Path) -> Rows:
         return {_key(row): row for row in csv.DictReader(file)}
 
 
-def _key(row: dict[str, object] | dict[str, str]) -> tuple[str, str]:
-    return str(row["name"]), _text(row["epsilon"])
+def _key(row: dict[str, object] | dict[str, str]) -> tuple[str, str, str]:
+    return str(row["name"]), _text(row["epsilon"]), _text(row.get("population"))
 
 
 def _text(value: object) -> str:
@@ -144,7 +145,9 @@ def _text(value: object) -> str:
 def differences(table: str, before: Rows, after: Rows, tolerance: float) -> Iterator[Difference]:
     """Yield the figures of both that differ by more than a tolerance."""
     for key in before.keys() & after.keys():
-        for figure in before[key].keys() & set(FIGURES):
+        for figure in before[key].keys() & after[key].keys():
+            if figure not in FIGURES and not is_of_attacks(figure):
+                continue
             old, new = before[key][figure], after[key][figure]
             if old != new and not _near(old, new, tolerance):
                 yield Difference(table, *key, figure, old, new)

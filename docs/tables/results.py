@@ -59,6 +59,9 @@ class Committed:
 
     made: Provenance
     results: list[ProtocolResult]
+    """On the comparison's own ratings."""
+    populations: list[ProtocolResult]
+    """On other populations."""
 
     def preset(self, result: ProtocolResult) -> str:
         """Return the preset that a protocol is made from."""
@@ -103,7 +106,9 @@ def made_of(name: str) -> Provenance:
 @cache
 def summary(name: str) -> Committed:
     """Return a committed summary."""
-    return Committed(made_of(name), read_results(RESULTS / f"{name}.csv"))
+    results = read_results(RESULTS / f"{name}.csv")
+    own = [each for each in results if each.population is None]
+    return Committed(made_of(name), own, [each for each in results if each.population is not None])
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ def test_a_row_made_anew_is_the_committed_one(name: str, tmp_path: Path) -> None
 
 
 def test_what_differs_is_told_figure_by_figure() -> None:
-    key = ("bits", "1.0")
+    key = ("bits", "1.0", "")
     before = {key: {"rmse": "0.95", "mae": "0.7", "status": "proved"}}
     near = {key: {"rmse": "0.9500000001", "mae": "0.7", "status": "proved"}}
     far = {key: {"rmse": "0.951", "mae": "0.7", "status": "claimed"}}
