@@ -21,9 +21,8 @@ _NOT_PROSE = re.compile(
 )
 # What is asked for, and numbers of versions.
 _ASKED = re.compile(r"[εδτ][₀₁₂∞]? ?(?:[=≤<>≥]|per \w+ [=≤]) ?[\d.,/ ]*\d|\b(?:Python|version|dprec) [\d.]+")
-_FIGURE = re.compile(
-    r"(?<![\w.,])(?:\d[\d,]*)?\.\d+|(?<![\w.,])\d[\d,]*(?= ?(?:%|[kMG]?B\b|bytes?\b|seconds?\b|minutes?\b|hours?\b|s\b))"
-)
+_UNIT = r"(?:%|[kMG]?B\b|(?:byte|second|minute|hour)s?\b|s\b)"
+_FIGURE = re.compile(rf"(?<![\w.,])(?:\d[\d,]*)?\.\d+|(?<![\w.,])\d[\d,]*(?= ?{_UNIT})")
 
 
 def typed(text: str) -> Iterator[str]:
