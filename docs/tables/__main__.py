@@ -23,6 +23,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from docs.tables.accounted import composed, guesses, sampled, shares, shuffled
 from docs.tables.answer import choices
 from docs.tables.benchmarks import benchmark, measured_at
 from docs.tables.field import field, field_bytes, left
@@ -41,10 +42,12 @@ _MAKERS = (
     by_users,
     changed,
     choices,
+    composed,
     deviations,
     field,
     field_bytes,
     figures_at,
+    guesses,
     index,
     leaderboard,
     left,
@@ -52,6 +55,9 @@ _MAKERS = (
     measured_at,
     moved,
     promises,
+    sampled,
+    shares,
+    shuffled,
 )
 BLOCKS: dict[str, Callable[..., str]] = {each.__name__.replace("_", "-"): each for each in _MAKERS}
 """What fills a block, by its name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from math import floor, log10
 
 from docs.tables import table
@@ -14,10 +15,16 @@ _WORDS = {"beside": "the peer", "bits": "bits", "settings": "settings"}
 
 
 def benchmark(program: str) -> str:
-    """Return a row for each figure of a program, in the columns that apply to any of them."""
-    rows, above = [], ""
-    for line in _lines(program):
-        what, *words = [line[key] if line["what"] != above else "" for key in ("what", *_WORDS)]
+    """Return a row for each figure of a program, in the columns that apply to any of them.
+
+    Words that are the same in all rows stand once, below the table.
+    """
+    lines, rows, above = _lines(program), [], ""
+    alike = [key for key in _WORDS if len({line[key] for line in lines}) == 1]
+    for line in lines:
+        what, *words = [
+            "" if line["what"] == above or key in alike else line[key] for key in ("what", *_WORDS)
+        ]
         rows.append([what, line["unit"], *(_figure(line[key]) for key in _FIGURES), *words])
         above = line["what"]
     if not rows:
@@ -27,17 +34,25 @@ def benchmark(program: str) -> str:
     titles = [heads[place] for place in shown]
     numeric = [title in _FIGURES for title in titles]
     shortened = ([row[place] for place in shown] for row in rows)
-    measured_by = f"Measured by `python benchmarks/{program}.py`."
-    return f"{table(titles, shortened, numeric)}\n\n{measured_by}"
+    once = "".join(f"; {_WORDS[key]}: {lines[0][key]}" for key in alike if lines[0][key])
+    return f"{table(titles, shortened, numeric)}\n\nMeasured by `python benchmarks/{program}.py`{once}."
 
 
 def measured_at() -> str:
-    """Return which versions were measured, when and on what, and by which programs."""
-    programs: dict[str, list[str]] = {}
+    """Return when and on what was measured, and which versions, by which programs."""
+    machines: dict[str, dict[str, list[str]]] = {}
     for path in sorted(MEASURED.glob("*.csv")):
         for made in dict.fromkeys(line["made"] for line in _lines(path.stem)):
-            programs.setdefault(made, []).append(f"`{path.stem}`")
-    return "\n".join(f"- {', '.join(names)}: {made}" for made, names in programs.items())
+            versions, *machine = made.rsplit("; ", 3)
+            machines.setdefault(", ".join(machine), {}).setdefault(versions, []).append(f"`{path.stem}`")
+    return "\n".join(
+        f"- {machine}: {'; '.join(_of_versions(*each) for each in programs.items())}"
+        for machine, programs in machines.items()
+    )
+
+
+def _of_versions(versions: str, programs: Sequence[str]) -> str:
+    return f"{', '.join(programs)} {versions.replace('; ', ', ')}"
 
 
 def _lines(program: str) -> list[dict[str, str]]:

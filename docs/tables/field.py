@@ -77,12 +77,11 @@ def field(name: str, budget: str) -> str:
 
 
 def field_bytes(name: str, budget: str) -> str:
-    """Return what the same rows cost a user."""
+    """Return what the same rows cost a user, without those that send nothing or only know more."""
     ways = ("payload", PAYLOAD_BYTES), ("messages", BYTES), ("network", NETWORK_BYTES)
     rounds: ResultColumn = text_column("rounds", lambda result: number(result.mean("rounds"), 0))
-    return column_table(
-        [_SYSTEM, *(both_ways(*each, "up / down", size) for each in ways), rounds], _ranked(name, budget)
-    )
+    shown = [each for each in _ranked(name, budget) if each.baseline != TOLD and each.mean(PAYLOAD_BYTES[0].name)]
+    return column_table([_SYSTEM, *(both_ways(*each, "up / down", size) for each in ways), rounds], shown)
 
 
 _SYSTEM: ResultColumn = text_column("system", lambda result: f"`{result.name}`")
