@@ -80,7 +80,8 @@ def field_bytes(name: str, budget: str) -> str:
     """Return what the same rows cost a user, without those that send nothing or only know more."""
     ways = ("payload", PAYLOAD_BYTES), ("messages", BYTES), ("network", NETWORK_BYTES)
     rounds: ResultColumn = text_column("rounds", lambda result: number(result.mean("rounds"), 0))
-    shown = [each for each in _ranked(name, budget) if each.baseline != TOLD and each.mean(PAYLOAD_BYTES[0].name)]
+    up = PAYLOAD_BYTES[0].name
+    shown = [each for each in _ranked(name, budget) if each.baseline != TOLD and each.mean(up)]
     return column_table([_SYSTEM, *(both_ways(*each, "up / down", size) for each in ways), rounds], shown)
 
 
