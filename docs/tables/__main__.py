@@ -23,7 +23,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docs.tables.answer import choices
+from docs.tables.answer import choices, grid
 from docs.tables.benchmarks import benchmark, measured_at
 from docs.tables.field import field, field_bytes, left
 from docs.tables.figures import figures
@@ -45,6 +45,7 @@ _MAKERS = (
     field,
     field_bytes,
     figures_at,
+    grid,
     index,
     leaderboard,
     left,
