@@ -161,6 +161,15 @@ def _near(old: str, new: str, tolerance: float) -> bool:
         return False
 
 
+def _keep(moved: Sequence[Difference], remade: Sequence[str]) -> None:
+    """Write what moved, in place of what moved before in the same tables."""
+    with MOVED.open(encoding="utf-8", newline="") as file:
+        lines = [Difference(**line) for line in csv.DictReader(file)]
+    lines = [each for each in lines if each.table not in remade]
+    with MOVED.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([Difference._fields, *lines, *moved])
+
+
 def main() -> None:
     """Make summaries anew, or check them."""
     parser = argparse.ArgumentParser(description=main.__doc__)
@@ -183,8 +192,7 @@ def main() -> None:
         if moved:
             raise RunError("\n".join(", ".join(each) for each in moved))
         return
-    with MOVED.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([Difference._fields, *moved])
+    _keep(moved, options.names or names())
     documents.main()
 
 
