@@ -287,6 +287,18 @@ def _public(config: RunConfig, train: Ratings, catalogue: Catalogue | None) -> P
     return Public.of(train, content=catalogue is not None, population=population)
 
 
+def check_scales(config: RunConfig, train: Ratings) -> None:
+    """Refuse a protocol whose users cannot stand for a scaled population, where one is asked for.
+
+    Raises
+    ------
+    SettingError
+        When the protocol needs every user of the population.
+    """
+    if config.dataset.represented(train.n_users) is not None:
+        _suited(config, _public(config, train, config.dataset.catalogue(train.item_ids)))
+
+
 def _suited(config: RunConfig, public: Public) -> Protocol:
     """Return the protocol that is run; a population suits it that its users represent."""
     protocol, train = config.protocol, public.ratings

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from docs.tables import column_table
+from docs.tables import column_table, table
 from docs.tables.leaderboard import PRICE, gain_columns, rounded
 from docs.tables.results import Committed, summary
+from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit
 from simulation.analysis.columns import ANY_TWO, accuracy_column, text_column
 from simulation.analysis.decision import GridCell, decision_grid
 from simulation.analysis.gains import (
+    POPULARITY,
     SETS_ONLY,
     Gain,
     baseline_in_words,
@@ -21,7 +23,7 @@ from simulation.analysis.gains import (
     strongest,
 )
 from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
-from simulation.analysis.vocabulary import Metric, listed, number, plural
+from simulation.analysis.vocabulary import DASH, Metric, listed, number, plural
 from simulation.storage.column import Column
 
 _HIDES = {"revealed": (False,), "hidden": (True,), "either": (False, True)}
@@ -32,6 +34,51 @@ class Choice(NamedTuple):
 
     cell: GridCell
     take: ProtocolResult
+
+
+_PROTECTED: dict[str, tuple[ComparableUnit, bool]] = {
+    "one rating's value": ("rating", False),
+    "one rating, given or not": ("rating", True),
+    "all values of a user": ("user", False),
+    "a whole user": ("user", True),
+}
+"""What is protected: the unit, and whether the item set is hidden."""
+
+
+def grid(name: str, budget: str) -> str:
+    """Return what to take at a budget: a row for each trust model, a column for what is protected."""
+    evaluation, results = next(iter(by_evaluation(summary(name).results).items()))
+    metric, baseline = evaluation.metric, nothing_sent(results)
+    lists = strongest(results, POPULARITY)
+    silent = lists or baseline
+    assert silent is not None  # every comparison holds it
+    cells = {
+        (words, cell.trust): _taken(cell, metric, silent)
+        for words, (unit, hides) in _PROTECTED.items()
+        for cell in decision_grid(
+            results, metric, unit, None, epsilons=[float(budget)], models=LEAST_TRUST_FIRST
+        )
+        if cell.hides == hides
+    }
+    shown = [words for words in _PROTECTED if any(of == words for of, _ in cells)]
+    heads = [f"{rounded(metric).label} at ε = {budget}", *shown]
+    rows = ([f"`{trust}`", *(cells[words, trust] for words in shown)] for trust in LEAST_TRUST_FIRST)
+    said = f"{baseline_in_words(silent)} {number(silent.mean(metric.column), rounded(metric).digits)}"
+    return f"{table(heads, rows)}\n\nTo be beaten: {said}."
+
+
+def _taken(cell: GridCell, metric: Metric, silent: ProtocolResult) -> str:
+    """Return what to take in a cell, with its accuracy, or why nothing there is taken."""
+    best, less = cell.best, cell.with_less
+    if less is not None and not cell.nothing_sent_wins:
+        return f"as `{less.trust}`"
+    if best is None:
+        return DASH
+    if cell.nothing_sent_wins or not metric.better(
+        best.mean(metric.column) or 0.0, silent.mean(metric.column) or 0.0
+    ):
+        return baseline_in_words(silent)
+    return f"`{best.name}` {number(best.mean(metric.column), rounded(metric).digits)}"
 
 
 def choices(name: str, item_set: str, *budgets: str) -> str:

@@ -161,17 +161,18 @@ def main() -> None:
     parser.add_argument("--command", required=True, help="what was typed, with PATH/TO for the data")
     parser.add_argument("--before", action="append", default=[], help="what was typed before")
     options = parser.parse_args()
-    collect(options.directory, options.output, options.command, options.before)
+    how = options.output.with_suffix(".yaml")
+    collect(options.directory, options.output, how, options.command, options.before)
 
 
-def collect(directory: Path, output: Path, command: str, before: Sequence[str] = ()) -> None:
-    """Write the summary of a comparison, and how it was made beside it; see `provenance_of`."""
+def collect(directory: Path, output: Path, how: Path, command: str, before: Sequence[str]) -> None:
+    """Write the summary of a comparison, and in a second file how it was made; see `provenance_of`."""
     files = read_comparison(directory)
     output.write_text("".join(csv_of_rows(rows_of(files))), encoding="utf-8")
     made = asdict(provenance_of(files, command, before))
     made = {key: list(value) if isinstance(value, tuple) else value for key, value in made.items()}
     text = yaml.safe_dump(made, sort_keys=False, width=110)
-    output.with_suffix(".yaml").write_text(text, encoding="utf-8")
+    how.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

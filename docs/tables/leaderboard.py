@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from docs.tables import column_table
-from docs.tables.results import Committed, summary
+from docs.tables.results import DOCS, Committed, files_of, summary
 from simulation.analysis.columns import (
     ANY_TWO,
     LOSSES,
@@ -46,7 +46,7 @@ _DATASETS = {
 def made(name: str) -> str:
     """Return how a summary was made, as a paragraph."""
     how = summary(name).made
-    return f"`{how.command}`\n({how.runs}; [every figure as CSV](docs:results/{name}.csv))"
+    return f"`{how.command}`\n({how.runs}; [every figure as CSV](docs:{files_of(name)[0].relative_to(DOCS)}))"
 
 
 def leaderboard(name: str, budget: str, *protocols: str) -> str:

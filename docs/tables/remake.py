@@ -25,7 +25,7 @@ import yaml
 
 from docs.tables import __main__ as documents
 from docs.tables.collect import FIGURES, collect, is_of_attacks, rows_of
-from docs.tables.results import DOCS, MOVED, RESULTS, made_of
+from docs.tables.results import DOCS, MOVED, files_of, made_of, names
 from dprec.errors import RunError
 from simulation import compare
 from simulation.analysis.protocol_results import read_comparison
@@ -65,9 +65,10 @@ def made_anew(name: str, data: Path, folder: Path) -> list[Difference]:
         place = arguments.index("-o")
         del arguments[place : place + 2]
     _run([*arguments, "-o", "comparison", "--no-page", "--quiet", *_resuming(folder / "comparison")], folder)
-    before = _read(RESULTS / f"{name}.csv")
-    collect(folder / "comparison", RESULTS / f"{name}.csv", made.command, made.before)
-    return list(differences(name, before, _read(RESULTS / f"{name}.csv"), 0.0))
+    table, how = files_of(name)
+    before = _read(table)
+    collect(folder / "comparison", table, how, made.command, made.before)
+    return list(differences(name, before, _read(table), 0.0))
 
 
 def checked(name: str, data: Path, folder: Path) -> list[Difference]:
@@ -91,7 +92,7 @@ def checked(name: str, data: Path, folder: Path) -> list[Difference]:
     compare(config, folder / "checked", overrides=[*overrides, *only], jobs=1, page=False)
     found = rows_of(read_comparison(folder / "checked"))
     after = {_key(row): {key: _text(value) for key, value in row.items()} for row in found}
-    whole = _read(RESULTS / f"{name}.csv")
+    whole = _read(files_of(name)[0])
     if not after or after.keys() - whole.keys():
         raise RunError(f"{name}: rows {sorted(after)}, of which the committed table does not have all")
     return list(differences(name, {key: whole[key] for key in after}, after, _TOLERANCE))
@@ -160,10 +161,18 @@ def _near(old: str, new: str, tolerance: float) -> bool:
         return False
 
 
+def _keep(moved: Sequence[Difference], remade: Sequence[str]) -> None:
+    """Write what moved, in place of what moved before in the same tables."""
+    with MOVED.open(encoding="utf-8", newline="") as file:
+        lines = [Difference(**line) for line in csv.DictReader(file)]
+    lines = [each for each in lines if each.table not in remade]
+    with MOVED.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([Difference._fields, *lines, *moved])
+
+
 def main() -> None:
     """Make summaries anew, or check them."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    known = sorted(path.stem for path in RESULTS.glob("*.yaml") if (RESULTS / f"{path.stem}.csv").is_file())
     parser.add_argument("names", nargs="*", metavar="NAME", help="by default all")
     parser.add_argument("--check", action="store_true", help="run one cheap row of each")
     parser.add_argument("--data", type=Path, default=os.environ.get("DPREC_DATA", "../shared/data"))
@@ -174,7 +183,7 @@ def main() -> None:
     data, work = Path(options.data).resolve(), Path(options.output).resolve()
     each = checked if options.check else made_anew
     moved: list[Difference] = []
-    for name in options.names or known:
+    for name in options.names or names():
         (work / name).mkdir(parents=True, exist_ok=True)
         found = each(name, data, work / name)
         print(f"{name}: {len(found)} figures {'differ' if options.check else 'moved'}", flush=True)
@@ -183,8 +192,7 @@ def main() -> None:
         if moved:
             raise RunError("\n".join(", ".join(each) for each in moved))
         return
-    with MOVED.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([Difference._fields, *moved])
+    _keep(moved, options.names or names())
     documents.main()
 
 

@@ -2,7 +2,7 @@
 
 Of a comparison, NAME.csv in docs/results holds a line for every protocol at every budget, in the columns of
 comparison.csv: means over folds and seeds, and the losses of the worst run. NAME.yaml beside it says how
-they were made.
+they were made. What `dprec advise --data` reads is a folder, with both as comparison.csv and made.yaml.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dprec.accounting import ComparableUnit
 from simulation.analysis.protocol_results import ProtocolResult, read_results
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import read_yaml
+from simulation.storage.directories import TABLE
 
 DOCS = Path(__file__).resolve().parents[1]
 RESULTS = DOCS / "results"
@@ -98,15 +99,32 @@ class Committed:
         return preset in papers()["field"] or any(preset in each.presets for each in systems().values())
 
 
+_MADE = "made.yaml"
+
+
+def names() -> list[str]:
+    """Return the names of the summaries."""
+    kept = (path.parent.relative_to(RESULTS) for path in RESULTS.rglob(_MADE))
+    return sorted([*map(str, kept), *(path.stem for path in RESULTS.glob("*.yaml"))])
+
+
+def files_of(name: str) -> tuple[Path, Path]:
+    """Return where a summary is, and where it stands how it was made."""
+    folder = RESULTS / name
+    if folder.is_dir():
+        return folder / TABLE, folder / _MADE
+    return RESULTS / f"{name}.csv", RESULTS / f"{name}.yaml"
+
+
 def made_of(name: str) -> Provenance:
     """Return how a summary was made."""
-    return TypeAdapter(Provenance).validate_python(read_yaml(RESULTS / f"{name}.yaml"))
+    return TypeAdapter(Provenance).validate_python(read_yaml(files_of(name)[1]))
 
 
 @cache
 def summary(name: str) -> Committed:
     """Return a committed summary."""
-    results = read_results(RESULTS / f"{name}.csv")
+    results = read_results(files_of(name)[0])
     own = [each for each in results if each.population is None]
     return Committed(made_of(name), own, [each for each in results if each.population is not None])
 

@@ -67,8 +67,17 @@ class Comparison:
     left_out: dict[str, str] = field(default_factory=dict)
     """Why protocols do not suit the ratings, by the names of their entries."""
 
-    def without(self, left_out: Mapping[str, str]) -> Comparison:
+    def without(
+        self, left_out: Mapping[str, str], of_populations: Mapping[tuple[str, str], str]
+    ) -> Comparison:
         """Return the comparison without some protocols, and without baselines that only they had.
+
+        Parameters
+        ----------
+        left_out : mapping
+            Why protocols suit no ratings, by their names.
+        of_populations : mapping
+            Why they do not suit a population, by their names and that of the population.
 
         Raises
         ------
@@ -88,8 +97,14 @@ class Comparison:
         return replace(
             self,
             config=self.config.model_copy(update={"protocols": entries}),
-            cells=tuple(cell for cell in cells if cell.protocol not in left_out),
-            left_out=self.left_out | {name: own for name, own in left_out.items() if name in listed},
+            cells=tuple(
+                cell
+                for cell in cells
+                if cell.protocol not in left_out and (cell.protocol, cell.population) not in of_populations
+            ),
+            left_out=self.left_out
+            | {name: own for name, own in left_out.items() if name in listed}
+            | {on_population(*key): own for key, own in of_populations.items() if key[0] not in left_out},
         )
 
     def to_yaml(self, fingerprints: Mapping[str, str]) -> str:
@@ -107,6 +122,13 @@ class Comparison:
         values["cells"] = {cell.key: cell.config.plain_values() for cell in self.cells}
         sources = {name: digest for cell in self.cells for name, digest in cell.config.sources.items()}
         return strict_yaml.dump_yaml(with_sources(values, sources))
+
+
+def on_population(name: str, population: str | None) -> str:
+    """Return the name of a protocol on a population; on the comparison's own ratings, its own."""
+    if population is None:
+        return name
+    return f"{name} of {f'{int(population):,} users' if population.isdecimal() else population}"
 
 
 def compares(config: object) -> TypeGuard[str | Path | Mapping[str, Any]]:

@@ -19,12 +19,12 @@ from dprec.protocols.base import check_suits
 from simulation.analysis.vocabulary import grouped_by
 from simulation.comparison.cell_runs import run_cells
 from simulation.comparison.noise import sampled_noise
-from simulation.comparison.planning import Comparison, of_entry
+from simulation.comparison.planning import Comparison, of_entry, on_population
 from simulation.comparison.tabulation import Tabulation
 from simulation.comparison.templates import Cell
 from simulation.engine.choosing import cells_use_ray
 from simulation.engine.ray_cluster import check_way_to_ray
-from simulation.execution import load_ratings, prepared_ratings
+from simulation.execution import check_scales, load_ratings, prepared_ratings
 from simulation.storage.columns import typed_frame, write_parquet
 from simulation.storage.directories import (
     CELLS,
@@ -224,6 +224,7 @@ def _checked(
     prepare(progress)
     fingerprints: dict[str, str] = {}
     unsuited: dict[str, str] = {}
+    of_populations: dict[tuple[str, str], str] = {}
     load = lru_cache(maxsize=3)(prepared_ratings)
     listed = {each.name for each in comparison.config.protocols}
     by_protocol = grouped_by(((cell.protocol, cell.population), cell) for cell in comparison.cells)
@@ -238,17 +239,23 @@ def _checked(
             for cell in reversed({cell.epsilon: cell for cell in reversed(cells)}.values()):
                 with within("protocol"):
                     check_suits(cell.config.protocol, train, test)
+                check_scales(cell.config, train)
         except InputError as error:
             # Ratings that are in order, and that a protocol cannot be run on.
+            why = f"{error.found}; accepted: {error.accepted}"
+            if population is not None:
+                of_populations[name, population] = why
+                continue
             if not comparison.other_data and name in listed:
                 raise InputError(f"{where}: {error.where}", error.found, error.accepted) from None
-            unsuited[name] = f"{error.found}; accepted: {error.accepted}"
+            unsuited[name] = why
             continue
         users = config.dataset.users_table(train.user_ids) if config.reads_users else None
-        key = name if population is None else f"{name} of {population}"
-        fingerprints[key] = fingerprint(train, test, config.dataset.catalogue(train.item_ids), users)
-    if unsuited:
-        comparison = comparison.without(unsuited)
+        fingerprints[on_population(name, population)] = fingerprint(
+            train, test, config.dataset.catalogue(train.item_ids), users
+        )
+    if unsuited or of_populations:
+        comparison = comparison.without(unsuited, of_populations)
     kept = {cell.protocol for cell in comparison.cells}
     own = {key: value for key, value in fingerprints.items() if key.split(" of ")[0] in kept}
     return comparison, own

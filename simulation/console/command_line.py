@@ -274,8 +274,14 @@ def report(
 
 @app.command(cls=parameters.PlainHelp)
 def advise(
-    directory: parameters.Directory,
     epsilon: Annotated[float, typer.Option(metavar="E", help="Largest privacy loss of any user.")],
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="The directory of a comparison, or --data.")
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A comparison that is kept with dprec, in place of DIR: ml-100k."),
+    ] = None,
     max_bytes: parameters.MaxBytes = math.inf,
     max_network_bytes: parameters.MaxNetworkBytes = math.inf,
     max_recovered: parameters.MaxRecovered = 1.0,
@@ -312,14 +318,16 @@ def advise(
     from dprec.accounting import COMPARABLE_UNITS, LEAST_TRUST_FIRST
     from simulation.analysis.advice import AdviceLimits, advice_lines, one_of
     from simulation.analysis.advice import advise as advice
+    from simulation.analysis.kept import given_or_kept
     from simulation.analysis.protocol_results import declared_lines
     from simulation.console.terminal import print_lines
 
+    place = given_or_kept(directory, data)
     most = "secure-aggregation" if untrusted and trust == "central" else trust
     trusted, unit = one_of("--trust", most, LEAST_TRUST_FIRST), one_of("--per", per, COMPARABLE_UNITS)
     conditions = (trusted, hide_items, claimed, delta)
     limits = AdviceLimits(epsilon, unit, max_bytes, *conditions, max_network_bytes, max_recovered)
-    print_lines([*advice_lines(advice(directory, limits, metric)), *declared_lines(directory)])
+    print_lines([*advice_lines(advice(place, limits, metric)), *declared_lines(place)])
 
 
 @app.command(cls=parameters.PlainHelp)

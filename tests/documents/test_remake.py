@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from docs.tables.remake import Difference, checked, differences
-from docs.tables.results import RESULTS, made_of
+from docs.tables.results import made_of, names
 from tests.paths import DATA
 
-CHECKED = sorted(path.stem for path in RESULTS.glob("*.yaml") if made_of(path.stem).cheapest is not None)
+CHECKED = [name for name in names() if made_of(name).cheapest is not None]
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is absent; set DPREC_DATA to its folder")

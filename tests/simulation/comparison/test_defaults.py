@@ -57,7 +57,13 @@ def test_what_is_compared_on_a_file_holds_the_best_under_every_promise() -> None
     trusts = ("local", "shuffle", "secure-aggregation", "central")
     whole = {f"best-{trust}-per-user" for trust in trusts}
     values = {f"best-local-per-{each}" for each in ("rating", "cell", "user-values")}
-    for name, promised in (("compare-systems", whole | values), ("compare-pairs", whole)):
+    both = whole | values
+    for name, promised in (
+        ("compare-systems", both),
+        ("compare-answer", both),
+        ("compare-pairs", whole),
+        ("compare-answer-lists", whole),
+    ):
         private = {
             cell.protocol: cell.config.protocol for cell in load_comparison(name).cells if cell.epsilon
         }

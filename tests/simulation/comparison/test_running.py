@@ -214,3 +214,24 @@ def test_a_damaged_summary_is_named(pair: Path, out: Path, damaged: str) -> None
     (cell / "summary.json").write_text(damaged, encoding="latin-1")
     with pytest.raises(InputError, match=f"{cell.name}/summary.json: .* --resume runs the cell again"):
         compare(pair, out, resume=True, page=False)
+
+
+def test_a_protocol_that_no_population_can_stand_for_is_left_out_there_alone(tmp_path: Path) -> None:
+    sums = {"kind": "sums-on-device", "privacy": {"epsilon": 1.0, "delta": 1e-6, "per": "user"}}
+    scaled = {**PAIR["dataset"], "copies": 30, "simulated_up_to": 60}
+    result = compare(
+        {
+            **PAIR,
+            "seeds": [1],
+            "epsilons": [1.0],
+            "protocols": [{"name": "private", "protocol": PRIVATE}, {"name": "sums", "protocol": sums}],
+            "populations": {"users": [60, 900], "dataset": scaled},
+        },
+        tmp_path / "out",
+        page=False,
+    )
+    held = {(row["name"], row["population"]) for row in rows(tmp_path / "out")}
+    own = {("private", ""), ("sums", "")}
+    assert held == own | {("private", "60"), ("sums", "60"), ("sums", "900")}
+    assert list(result.comparison.left_out) == ["private of 900 users"]
+    assert "900 users of whom 30 are simulated" in result.comparison.left_out["private of 900 users"]

@@ -130,8 +130,9 @@ def test_a_run_goes_on_whoever_adds_up_and_whatever_is_lost_on_the_way(
 
 
 def test_users_who_represent_a_population_go_on(rounds: dict[str, Any], tmp_path: Path) -> None:
-    rounds["dataset"] |= {"users": 4000, "ratings": 40000, "simulated_up_to": 40}
+    rounds["dataset"] |= {"copies": 4000, "simulated_up_to": 40}
     resumed_after_every_round(rounds, tmp_path)
+    assert json.loads((tmp_path / "killed" / "summary.json").read_text())["dataset"]["represents"] == 4000
 
 
 def test_failed_releases_stay_failed(
