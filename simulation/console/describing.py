@@ -19,6 +19,7 @@ from simulation.analysis.vocabulary import DASH, plural
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import find_configuration, preset_summary, presets
 from simulation.console.terminal import narrow_console, print_json
+from simulation.storage.directories import CONFIG
 from simulation.storage.files import write_files
 
 
@@ -32,7 +33,7 @@ def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> Non
         values: Any = [component.as_json() for component in components]
         shown = _components(components)
     else:
-        path = find_configuration(name)
+        path = _configuration(name)
         described = descriptions.describe(load(path, overrides))
         values = descriptions.as_json(described)
         shown = _description(described, preset_summary(path))
@@ -42,12 +43,20 @@ def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> Non
         narrow_console().print(*shown)
 
 
+def _configuration(name: str) -> Path:
+    """Return the file that a name stands for: a preset's, a path, or that of a run's directory."""
+    path = find_configuration(name)
+    if path.is_dir() and not (path / CONFIG).is_file():
+        raise InputError(name, "a folder without a run's configuration", f"a run's, or dprec ls {name}")
+    return path / CONFIG if path.is_dir() else path
+
+
 def draw_named(name: str, overrides: Sequence[str], output: Path | None) -> None:
     """Print what leaves a device under a configuration, and what comes back, or write it to a file as SVG."""
     # What runs protocols takes a second to import.
     from simulation.demonstration import drawing_svg, drawn
 
-    drawing = drawn(load(find_configuration(name), overrides))
+    drawing = drawn(load(_configuration(name), overrides))
     if drawing is None:
         typer.echo("nothing is sent")
     elif output is None:
