@@ -187,7 +187,8 @@ class PlainHelp(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            if now := _RENAMED.get(error.option_name):
+            now = _RENAMED.get(error.option_name, "")
+            if any(now in each.opts for each in self.params):
                 raise InputError(error.option_name, "an old name", now) from None
             raise
 

@@ -108,7 +108,7 @@ def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
         ("list .", 2, "list: '.', a folder; accepted: dprec ls ."),
         ("ls blp-mf", 2, "blp-mf: a preset; accepted: a folder of results, or dprec describe blp-mf"),
         ("ls nowhere", 2, "nowhere: no such directory"),
-        ("describe .", 2, ".: a folder without a run's configuration; accepted: a run's, or dprec ls ."),
+        ("describe .", 2, ".: a folder of neither a run nor a comparison; accepted: one of dprec ls ."),
         ("describe", 2, "describe: no NAME; accepted: a configuration or a component: dprec list"),
         ("describe no-such-name", 2, "no-such-name"),
         ("describe nowhere:Nothing", 2, "no module 'nowhere'"),
