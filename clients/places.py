@@ -10,7 +10,7 @@ from typing import cast
 
 from dprec.errors import InputError
 
-READABLE_BY_ALL = "a folder that every node sees; --population-dir sets it"
+READABLE_BY_ALL = "a folder that every node sees; --devices-dir sets it"
 """What is accepted where a node does not see a folder."""
 
 _ACCEPTED = "a local path, or a URL that fsspec can open"

@@ -372,8 +372,8 @@ def open_population(directory: str, brought: Brought = NOTHING) -> Population:
     shards = place_of(description.ratings) if description.ratings else folder
     ratings = ShardedRatings.open(shards)
     if ratings.index.fingerprint != description.fingerprint:
-        found = f"the population of another run ({ratings.index.fingerprint})"
-        raise InputError(str(shards), found, f"the one that this run wrote ({description.fingerprint})")
+        found = f"the devices of another run ({ratings.index.fingerprint})"
+        raise InputError(str(shards), found, f"those that this run wrote ({description.fingerprint})")
     bits = np.frombuffer(bytes.fromhex(description.absent), np.uint8)
     absent = np.unpackbits(bits, count=ratings.n_users).astype(np.bool_) if bits.size else None
     return Population(

@@ -186,7 +186,7 @@ def _check_present(folder: Path, index: ShardIndex) -> None:
     """Refuse the shards of other ratings, and shards that are not whole."""
     there = ShardedRatings.open(folder).index
     if there != index:
-        found = f"the population of another run ({there.fingerprint}, not {index.fingerprint})"
+        found = f"the devices of another run ({there.fingerprint}, not {index.fingerprint})"
         raise InputError(str(folder), found, "a new directory, or one that was written from these ratings")
     for number, size in enumerate(index.sizes):
         path = _shard(folder, number)

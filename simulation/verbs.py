@@ -42,7 +42,7 @@ def run(
     *,
     overrides: Sequence[str] = (),
     resume: bool = False,
-    population: float | None = None,
+    users_a_day: float | None = None,
     page: bool = True,
     png: bool = False,
     track: Sequence[str | Callback] = (),
@@ -62,7 +62,7 @@ def run(
         Who is told as it goes on: csv, mlflow, tensorboard, wandb, ``module:Class``, or an instance.
     resume : bool
         Continue an interrupted run of the same configuration, or return the result of a finished one.
-    population : float, optional
+    users_a_day : float, optional
         Number of users in a deployment; the page projects their traffic.
     page, png : bool
         Whether to draw the page and its figures, which `report` can do later; and these as PNG too.
@@ -78,12 +78,12 @@ def run(
     from simulation.configuration.loading import checked_parts, load
     from simulation.result import RunResult
 
-    check_population(population)
+    check_population(users_a_day)
     loaded = load(config, overrides, checked_parts(parts, "protocol.privacy.epsilon", overrides))
     record = _record(loaded, output, resume, progress, track, save_split)
     if output is not None and page:
         with interrupts_noted(lambda: _how_to_go_on(Path(output))):
-            _draw(Path(output), population, progress, png=png)
+            _draw(Path(output), users_a_day, progress, png=png)
     return RunResult(record, loaded)
 
 
@@ -157,7 +157,7 @@ def compare(
     overrides: Sequence[str] = (),
     jobs: int | None = None,
     resume: bool = False,
-    population: float | None = None,
+    users_a_day: float | None = None,
     page: bool = True,
     png: bool = False,
     track: Sequence[str | Callback] = (),
@@ -176,7 +176,7 @@ def compare(
         ``dotted.key=value`` replacements.
     jobs : int, optional
         Number of cells to run at a time; one per core by default.
-    resume, population, page, png, track, progress
+    resume, users_a_day, page, png, track, progress
         As for `dprec.run`; finished cells are kept, and told to nobody again. Each has a copy of a callback.
     **parts
         Ratings that you hold, or other parts to replace; see `simulation.configuration.loading.GivenParts`.
@@ -192,13 +192,13 @@ def compare(
 
     if output is None and resume:
         raise InputError("resume", "no directory", "output=DIR, the one that was interrupted")
-    check_population(population)
+    check_population(users_a_day)
     comparison = load_comparison(config, overrides, checked_parts(parts, "epsilons", overrides))
     page = page and output is not None
     result = _compared(comparison, output, jobs, resume, progress, page, track)
     if result.rows and page:
         with interrupts_noted(lambda: result.how_far):
-            _draw(result.directory, population, progress, png=png, runs=True)
+            _draw(result.directory, users_a_day, progress, png=png, runs=True)
     return result
 
 
@@ -231,7 +231,7 @@ def _compared(
 
 def _draw(
     directory: Path,
-    population: float | None = None,
+    users_a_day: float | None = None,
     progress: Progress = silent,
     *,
     png: bool = False,
@@ -242,7 +242,7 @@ def _draw(
 
     if runs:
         report_runs(directory, progress, png=png)
-    report(directory, population, progress, png=png)
+    report(directory, users_a_day, progress, png=png)
 
 
 def attack(

@@ -137,6 +137,8 @@ class Options:
     """
 
     papers: ClassVar[tuple[str, ...]] = ()
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """What old keys are called now."""
     without_loss: ClassVar[frozenset[str] | None] = frozenset({"papers"})
 
     def __post_init__(self) -> None:
@@ -275,7 +277,7 @@ def _model_of(options: type[Options]) -> type[BaseModel]:
         raise TypeError(reason) from None
     if "kind" in types and _is_named_by_its_class(options):
         types["kind"] = str
-    fields: dict[str, Any] = {}
+    fields: dict[str, Any] = {"renamed": (ClassVar[Mapping[str, str]], options.renamed)}
     for field in dataclasses.fields(options):
         declared = {key: value for key, value in field.metadata.items() if key not in (_PAPER, _READER)}
         default = () if field.default is dataclasses.MISSING else (field.default,)
@@ -410,6 +412,8 @@ def first_error(error: ValidationError, model: type[BaseModel]) -> SettingError:
     key, group = _place(first["loc"], model)
     name, fields = key.rpartition(".")[2], _fields(group)
     match first["type"]:
+        case "extra_forbidden" if now := getattr(group, "renamed", {}).get(name):
+            return SettingError(key, "an old name", now)
         case "extra_forbidden":
             return SettingError(key, "an unknown key", listed(list(fields), name))
         case "missing":

@@ -16,6 +16,7 @@ from simulation.analysis.gains import (
     gain_digits,
     held_against,
     is_best,
+    nothing_sent,
 )
 from simulation.analysis.protocol_results import (
     BYTES,
@@ -126,8 +127,7 @@ def spread_column(
     )
 
 
-GAIN_IN_BRIEF = "gain"
-"""Title of the column over nothing sent in a brief table, without intervals."""
+_NOT_SIGNIFICANT = "n.s."
 
 
 def baseline_columns(
@@ -140,12 +140,12 @@ def baseline_columns(
 
     def in_brief(against: Gain) -> str:
         doubtful = against.low is not None and not against.significant
-        return "n.s." if doubtful else f"{against.mean:+.{against.digits}f}"
+        return _NOT_SIGNIFICANT if doubtful else f"{against.mean:+.{against.digits}f}"
 
     columns = []
     for base, gained in held_against(results, metric):
         if brief:
-            return [held_column(GAIN_IN_BRIEF, "", gained, attrgetter("mean"), in_brief)]
+            return [held_column("gain", "", gained, attrgetter("mean"), in_brief)]
         intervals = dict.fromkeys(against.interval for result in results if (against := gained(result)))
         title, unit = f"against {baseline_in_words(base)}", _unit(metric.label, *intervals)
         columns.append(held_column(title, unit, gained, attrgetter("mean"), attrgetter("written")))
@@ -178,10 +178,12 @@ def _unit(first: str, *spreads: str) -> str:
 
 def composed_column(results: Sequence[ProtocolResult]) -> ResultColumn:
     """Return the column of losses per user by composition; its unit has the delta with which they hold."""
-    deltas = sorted({delta for result in results if (delta := result.delta) is not None})
-    return replace(
-        declared_column(COMPOSED), unit=", ".join(["largest", *(f"δ={each:g}" for each in deltas)])
-    )
+    return replace(declared_column(COMPOSED), unit=", ".join(["largest", *_deltas(results)]))
+
+
+def _deltas(results: Sequence[ProtocolResult]) -> list[str]:
+    """Return every delta with which losses were composed, the smallest first."""
+    return [f"δ={each:g}" for each in sorted({each.delta for each in results if each.delta is not None})]
 
 
 def _loss_column(unit: ComparableUnit) -> ResultColumn:
@@ -289,21 +291,44 @@ def headline_columns(
     ]
 
 
+def _network_column(title: str, declared: Column[Any]) -> ResultColumn:
+    return figure_column(title, "per user", lambda result: result.mean(declared), size)
+
+
 _ASKED = replace(BUDGET, title="ε asked", unit="")
-_MAIN_COSTS = (LOSSES[1], NETWORK, SERVER_SEES, *BYTES_BOTH_WAYS)
+_NETWORK_BOTH_WAYS = tuple(
+    replace(_network_column(title, each), figures=(each.name,))
+    for title, each in zip(("network up", "network down"), NETWORK_BYTES, strict=True)
+)
 
 
 def _brief_loss(result: ProtocolResult) -> str:
-    """Write the loss of a user, by composition with a mark where no sum is proved."""
-    summed, composed = result.epsilon("user"), result.composed
-    return f"{loss(composed)}, δ" if summed is None and composed is not None else loss(summed)
+    """Write the proved loss of a user, and below it what is claimed and which profiles are compared."""
+    proved, claimed = result.epsilon("user"), result.claimed("user")
+    beside = [] if claimed is None else [f"{result.word} {loss(claimed)}"]
+    compared = result.profiles_compared(claimed if proved is None else proved, "")
+    return "\n".join([loss(proved), *beside, *filter(None, [compared])])
+
+
+def _brief_composed(result: ProtocolResult) -> str:
+    """Write the composed loss of a user, with the profiles compared unless the other loss has them."""
+    known = result.epsilon("user") is not None or result.claimed("user") is not None
+    compared = "" if known else result.profiles_compared(result.composed, "\n")
+    return loss(result.composed) + compared
 
 
 _BRIEF_COSTS = (
     replace(LOSSES[1], unit="", text=_brief_loss),
-    *(NETWORK, SERVER_SEES),
-    *(replace(each, unit="per user") for each in BYTES_BOTH_WAYS),
+    replace(declared_column(COMPOSED), title="ε composed", unit="", text=_brief_composed),
+    *(replace(each, unit="") for each in _NETWORK_BOTH_WAYS),
 )
+
+
+def brief_notes(results: Sequence[ProtocolResult]) -> list[str]:
+    """Return what a reader of columns in brief must know."""
+    base, deltas = nothing_sent(results), _deltas(results)
+    gain = [f"gain: over {baseline_in_words(base)}; {_NOT_SIGNIFICANT}: not significant"] if base else []
+    return [*gain, *([f"ε composed: {', '.join(deltas)}"] if deltas else []), "network: bytes per user"]
 
 
 @dataclass(frozen=True)
@@ -316,33 +341,42 @@ class SmallTable:
     columns: tuple[ResultColumn, ...]
     """The most important first."""
     results: tuple[ProtocolResult, ...]
+    main: int = 0
+    """How many of the columns are to be seen in any width."""
     brief: tuple[ResultColumn, ...] = ()
-    """The first columns as they are where there is little room: without the spread of the accuracy."""
+    """Those where there is little room: without spreads and intervals."""
+
+    @property
+    def in_brief(self) -> tuple[ResultColumn, ...]:
+        """All columns, the main ones in brief."""
+        return (*self.brief, *self.columns[self.main :])
 
 
 def run_table(summary: Mapping[str, Any]) -> SmallTable:
     """Return a run as one line, from its summary.json: accuracy, privacy and bytes side by side."""
     result = ProtocolResult(summary["name"], None, (figures_of(summary),))
     first, *others = [*map(accuracy_column, headlines(metrics_of([result]))), LOSSES[0]]
-    return SmallTable(None, "run", _with_costs((first, *_MAIN_COSTS, *others), [result]), (result,))
+    columns = (first, *_main_costs([result]), SERVER_SEES, *BYTES_BOTH_WAYS, *others)
+    return SmallTable(None, "run", _with_declared(columns, [result]), (result,))
 
 
 def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
-    """Return one table per evaluation, with one line per protocol and epsilon.
+    """Return one table per evaluation, with one line per protocol and epsilon, the most accurate first.
 
     Figures are averages over folds and seeds; only the main accuracy is shown with its spread.
     """
     groups = by_evaluation([each for each in results_of(rows) if each.population is None])
     tables = []
-    for evaluation, results in groups.items():
-        main = evaluation.metric
-        others = [accuracy_column(each) for each in headlines(metrics_of(results)) if each != main]
-        against, in_brief = (baseline_columns(main, results, brief=brief) for brief in (False, True))
-        brief = (_ASKED, accuracy_column(main), *in_brief, *_BRIEF_COSTS)
-        first = (_ASKED, spread_column(main, results), *against, *_MAIN_COSTS)
-        columns = _with_costs((*first, *best_columns(main, results), *others, LOSSES[0]), results)
+    for evaluation, own in groups.items():
+        metric, results = evaluation.metric, by_accuracy(own, evaluation.metric)
+        others = [accuracy_column(each) for each in headlines(metrics_of(results)) if each != metric]
+        against, in_brief = (baseline_columns(metric, results, brief=brief) for brief in (False, True))
+        main = (_ASKED, spread_column(metric, results), *against, *_main_costs(results))
+        more = (SERVER_SEES, *BYTES_BOTH_WAYS, *best_columns(metric, results), *others, LOSSES[0])
         title = ", ".join(distinguishing_words(evaluation, list(groups))) or None
-        tables.append(SmallTable(title, "protocol", columns, tuple(results), brief))
+        columns = _with_declared((*main, *more), results)
+        brief = (_ASKED, accuracy_column(metric), *in_brief, *_BRIEF_COSTS)
+        tables.append(SmallTable(title, "protocol", columns, tuple(results), len(main), brief))
     return tables
 
 
@@ -382,8 +416,13 @@ def run_lines(summary: Mapping[str, Any]) -> str:
     return "\n".join(f"{label:<{width}}  {value}" for label, value in lines)
 
 
-def _with_costs(
+def _main_costs(results: Sequence[ProtocolResult]) -> tuple[ResultColumn, ...]:
+    """Return the columns of what a user loses and sends."""
+    return (LOSSES[1], composed_column(results), *_NETWORK_BOTH_WAYS)
+
+
+def _with_declared(
     columns: Sequence[ResultColumn], results: Sequence[ProtocolResult]
 ) -> tuple[ResultColumn, ...]:
     """Return columns, and after them how far ε carries and what else is declared."""
-    return _and_declared((*columns, STATUS, TRUST, composed_column(results), ANY_TWO), results, "everywhere")
+    return _and_declared((*columns, STATUS, TRUST, ANY_TWO), results, "everywhere")

@@ -212,4 +212,4 @@ def check_population(population: float | None) -> None:
     """Refuse a population that is not a number of users."""
     if population is not None and not 1 <= population <= _LARGEST_POPULATION:
         accepted = f"a number of users from 1 to {_LARGEST_POPULATION:g}"
-        raise InputError("population", repr(population), accepted)
+        raise InputError("users_a_day", repr(population), accepted)

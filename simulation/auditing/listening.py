@@ -65,8 +65,8 @@ class Overheard:
 
 def reduced(config: RunConfig) -> RunConfig:
     """Return a configuration of the least work with the same reports; raises SettingError without noise."""
-    place = config.simulation.population_dir
-    alone = SimulationOptions(backend="local", workers=1, users_per_node="all", population_dir=place)
+    place = config.simulation.devices_dir
+    alone = SimulationOptions(backend="local", workers=1, users_per_node="all", devices_dir=place)
     small = {"protocol": config.protocol.audited(), "dataset": Synthetic(), "simulation": alone}
     return config.model_copy(update=small)
 
@@ -81,7 +81,7 @@ def overhear(config: RunConfig, people: Ratings, *, separating: bool = False) ->
     """Run a reduced configuration on people and listen to their devices; see `Protocol.audited_on`."""
     config = _fitting(config, people, separating=separating)
     protocol = config.protocol
-    with open_overheard_session(config.simulation.population_dir) as heard:
+    with open_overheard_session(config.simulation.devices_dir) as heard:
         # Devices send the same whatever is predicted, so a single prediction is enough.
         tested = people.select(np.arange(people.count) == 0)
         result = run_in(heard.session, config, people, tested)
@@ -128,7 +128,7 @@ _PLACES, _BITS = 6, 8
 def findings_of_questions(config: RunConfig, promise: Promise, people: Ratings) -> Iterator[Finding]:
     """Yield what a few people's devices charge in a reduced run, and what they answer besides."""
     config = _fitting(config, people)
-    with open_overheard_session(config.simulation.population_dir) as heard:
+    with open_overheard_session(config.simulation.devices_dir) as heard:
         result = run_in(heard.session, config, people, people.select(np.arange(people.count) == 0))
         asked = [each for each in heard.requests if each.metadata.message_type in PRICES]
         # What each person's device charges for all its answers, by unit.

@@ -146,8 +146,8 @@ def run_cell(shared: SharedRatings, config: bytes, place: str, recorded: bytes) 
     try:
         own: RunConfig = unpacked(config, place)
         # The cells of a comparison hold different ratings.
-        population = own.simulation.population_dir and f"{own.simulation.population_dir}/{path.name}"
-        options = replace(own.simulation, backend="local", population_dir=population)
+        population = own.simulation.devices_dir and f"{own.simulation.devices_dir}/{path.name}"
+        options = replace(own.simulation, backend="local", devices_dir=population)
         dataset = unpacked(shared.dataset, "dataset")
         own = own.model_copy(update={"simulation": options, "dataset": dataset})
         seen = None if directory is None else path

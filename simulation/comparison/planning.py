@@ -315,7 +315,7 @@ class _Planner:
                 return file
         if name in strict_yaml.presets():
             return strict_yaml.presets()[name]
-        accepted = "a file next to it or one folder up, or a name from: dprec list presets"
+        accepted = "a file next to it or one folder up, or a name from: dprec list"
         raise InputError(f"{self._source}: protocols", f"no configuration {name}.yaml", accepted)
 
     def _check(self, template: Template) -> None:

@@ -21,6 +21,9 @@ _MERGED = ("simulation", "evaluation")
 """Parts of which a caller replaces single keys; of the others, which have a kind, the whole."""
 
 
+_RENAMED = {"population": "users_a_day"}
+"""What old arguments are called now."""
+
 DATASET = "dataset.yaml"
 """File with settings of a data set in the folder of its parts."""
 
@@ -66,6 +69,8 @@ def checked_parts(given: GivenParts, epsilon: str, overrides: Sequence[str] = ()
     known = GivenParts.__annotations__
     if unknown := sorted(given.keys() - known):
         name, value = unknown[0], dict(given)[unknown[0]]
+        if now := _RENAMED.get(name):
+            raise TypeError(f"argument {name!r}: an old name; accepted: {now}")
         found = f"no argument {name!r}; accepted: {', '.join(known)}"
         if isinstance(value, int | float | str):  # which may have its effect as a setting
             key = epsilon if name == "epsilon" else name

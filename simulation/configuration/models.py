@@ -8,7 +8,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -58,6 +58,8 @@ _USERS_AT_ONCE = 50_000
 class SimulationOptions(components.Options):
     """How the population is simulated; of these settings, only the faults and the seed change a result."""
 
+    renamed: ClassVar[Mapping[str, str]] = {"population_dir": "devices_dir"}
+
     backend: Literal["auto", "ray", "local"] = components.option(
         "Flower on Ray, or everything in one process; auto is Ray for many users, on a cluster, and where "
         "more than one worker is asked for.",
@@ -69,7 +71,7 @@ class SimulationOptions(components.Options):
     users_per_node: Annotated[int, Field(ge=1)] | Literal["auto", "all"] = components.option(
         "Users that one Flower node hosts.", "auto"
     )
-    population_dir: Annotated[str, Field(min_length=1)] | None = components.option(
+    devices_dir: Annotated[str, Field(min_length=1)] | None = components.option(
         "Directory or URL, seen by every node, for the devices' ratings, which stay there for other runs; "
         "by default, a temporary one.",
         None,
@@ -279,9 +281,9 @@ class RunConfig(BaseModel):
         changes: dict[str, Any] = {
             name: _with_absolute_paths(getattr(self, name)) for name in ("dataset", "evaluation")
         }
-        place = self.simulation.population_dir
+        place = self.simulation.devices_dir
         if place is not None and not is_url(place):
-            changes["simulation"] = dataclasses.replace(self.simulation, population_dir=str(place_of(place)))
+            changes["simulation"] = dataclasses.replace(self.simulation, devices_dir=str(place_of(place)))
         return self.model_copy(update=changes)
 
     def plain_values(self) -> dict[str, Any]:

@@ -217,11 +217,23 @@ def find_configuration(config: str | Path) -> Path:
     if path.exists():
         return path
     nearest = get_close_matches(path.stem, known, n=3)
-    accepted = f"a file, or a preset: {', '.join(nearest) or 'see dprec list presets'}"
+    accepted = f"a file, or a preset: {', '.join(nearest) or 'see dprec list'}"
     raise InputError(str(config), "neither a file nor a preset", accepted)
 
 
 def preset_summary(path: Path) -> str:
-    """Return the first line of the comment at the top of a preset's file."""
+    """Return the first line of the comment at the top of a preset's file; empty if there is none."""
+    return _comment(path, 0)
+
+
+def preset_promise(path: Path) -> str:
+    """Return what the second line of a preset's comment says of its promise; empty if nothing."""
+    words = _comment(path, 1)
+    return words.removeprefix("Promise ").rstrip(".") if words.startswith("Promise ") else ""
+
+
+def _comment(path: Path, place: int) -> str:
+    """Return one of the lines at the top of a file, without the mark of a comment; empty if it is none."""
     with path.open(encoding="utf-8") as file:
-        return file.readline().removeprefix("#").strip()
+        line = [file.readline() for _ in range(place + 1)][place]
+    return line.removeprefix("#").strip() if line.startswith("#") else ""

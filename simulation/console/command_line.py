@@ -8,7 +8,6 @@ import json
 import math
 import sys
 from contextlib import nullcontext
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -17,36 +16,17 @@ import typer
 import simulation
 from dprec.errors import InputError
 from simulation.console import parameters
+from simulation.console.names import LISTINGS, named_in_words, print_listing, print_overview
 from simulation.console.progress import progress_bar, watched
 from simulation.console.terminal import exit_code, interrupts_explained
 
-_REGISTRIES = {
-    "datasets": ("dprec.datasets:DATASETS", "Where ratings come from."),
-    "splits": ("dprec.splits:SPLITS", "Which ratings are tested on."),
-    "schedules": ("dprec.schedules:SCHEDULES", "When devices are asked, in the course of time."),
-    "attacks": ("dprec.attacks:ATTACKS", "What somebody tries to infer from a run, or to move in it."),
-    "mechanisms": ("dprec.mechanisms:MECHANISMS", "The noise of devices that report on their ratings."),
-    "completions": ("dprec.completion:COMPLETIONS", "What predicts all ratings from the reports."),
-    "gradients": ("dprec.gradients:GRADIENTS", "What devices report of a gradient."),
-    "perturbations": (
-        "dprec.completion.one_bit.perturbation:PERTURBATIONS",
-        "Where the noise of one-bit completion goes.",
-    ),
-    "binarizations": ("dprec.binarization:BINARIZATIONS", "What makes signs of ratings."),
-    "protocols": (
-        "dprec.protocols.registry:PROTOCOLS",
-        "How devices and server arrive at predictions together.",
-    ),
-}
-"""Where each registry of components is, imported only when it is listed, and what it holds."""
-
-LISTINGS = {
-    "presets": "Configurations that run by their name.",
-    **{name: words for name, (_, words) in _REGISTRIES.items()},
-}
-"""What can be listed."""
+_RUNS = "Run and compare"
+_TESTS = "Test what is promised"
+_RESULTS = "Look at results"
+_NAMES = "Write a configuration"
 
 app = typer.Typer(
+    cls=parameters.GroupedHelp,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -61,29 +41,29 @@ def options(
     """Private recommendation, simulated: how accurate, how private, how many bytes per person."""
 
 
-@app.command(cls=parameters.PlainHelp)
+@app.command(cls=parameters.PlainHelp, rich_help_panel=_RUNS)
 def run(
     config: parameters.ConfigPath,
     output: parameters.Output = None,
     set_: parameters.Overrides = None,
-    population_dir: parameters.PopulationDir = None,
+    devices_dir: parameters.DevicesDir = None,
     resume: parameters.Resume = False,
-    population: parameters.Population = None,
+    users_a_day: parameters.UsersADay = None,
     page: parameters.Page = True,
     png: parameters.Png = False,
     track: parameters.Track = None,
     save_split: parameters.SaveSplit = None,
     quiet: parameters.Quiet = False,
 ) -> None:
-    """Run CONFIG, a YAML file or the name of a preset, and keep the result in a run directory."""
+    """Run a configuration or a preset, and keep the result."""
     with interrupts_explained(), progress_bar(quiet) as progress:
-        loaded = simulation.load(config, parameters.results_of(set_, population_dir))
+        loaded = simulation.load(config, parameters.results_of(set_, devices_dir))
         folder = parameters.output_folder(output, loaded.name, resume, quiet)
         result = simulation.run(
             loaded,
             folder,
             resume=resume,
-            population=population,
+            users_a_day=users_a_day,
             page=page,
             png=png,
             track=track or (),
@@ -93,10 +73,10 @@ def run(
     if not quiet:
         from simulation.console.results import print_run
 
-        print_run(result, folder, population, save_split)
+        print_run(result, folder, users_a_day, save_split)
 
 
-@app.command(cls=parameters.PlainHelp)
+@app.command(cls=parameters.PlainHelp, rich_help_panel=_RUNS)
 def compare(
     config: Annotated[
         Path,
@@ -104,10 +84,10 @@ def compare(
     ],
     output: parameters.Output = None,
     set_: parameters.Overrides = None,
-    population_dir: parameters.PopulationDir = None,
+    devices_dir: parameters.DevicesDir = None,
     jobs: parameters.Jobs = None,
     resume: parameters.Resume = False,
-    population: parameters.Population = None,
+    users_a_day: parameters.UsersADay = None,
     page: parameters.Page = True,
     png: parameters.Png = False,
     quick: parameters.Quick = False,
@@ -117,10 +97,11 @@ def compare(
     ] = False,
     quiet: parameters.Quiet = False,
 ) -> None:
-    """Run protocols x epsilons x folds x seeds and put them in one table.
+    """Run protocols on the same ratings, and put them in one table.
 
-    On a file of ratings, the published systems and ours are compared. A protocol that does not suit the
-    ratings is left out with the reason, as it is where --set replaces the data set.
+    Each runs at every epsilon, fold and seed. On a file of ratings, the published systems and ours are
+    compared. A protocol that does not suit the ratings is left out with the reason, as it is where --set
+    replaces the data set.
     """
     if watch and not page:
         raise InputError("--watch", "--no-page", "one of them")
@@ -132,10 +113,10 @@ def compare(
         result = simulation.compare(
             config,
             folder,
-            overrides=[*parameters.results_of(set_, population_dir), *["quick=true"] * quick],
+            overrides=[*parameters.results_of(set_, devices_dir), *["quick=true"] * quick],
             jobs=jobs,
             resume=resume,
-            population=population,
+            users_a_day=users_a_day,
             page=page,
             png=png,
             track=track or (),
@@ -144,11 +125,11 @@ def compare(
     from simulation.console.results import check_complete, print_comparison
 
     if not quiet:
-        print_comparison(result, population)
+        print_comparison(result, users_a_day)
     check_complete(result)
 
 
-@app.command(cls=parameters.PlainHelp)
+@app.command(cls=parameters.PlainHelp, rich_help_panel=_TESTS)
 def attack(
     config: Annotated[
         Path,
@@ -168,16 +149,16 @@ def attack(
             help="An attack of dprec list attacks; by default those of the configuration, or all.",
         ),
     ] = None,
-    population_dir: parameters.PopulationDir = None,
+    devices_dir: parameters.DevicesDir = None,
     jobs: parameters.Jobs = None,
     resume: parameters.Resume = False,
     page: parameters.Page = True,
     quiet: parameters.Quiet = False,
 ) -> None:
-    """Run CONFIG, or a comparison, and attack it: what is recovered of what was sent, and what liars move.
+    """Attack a run: what is recovered, and what malicious users move.
 
-    Every figure stands beside what the same attack reaches with nothing sent, and, where that is proved,
-    what epsilon allows.
+    CONFIG, which may be a comparison, is run first. Every figure stands beside what the same attack reaches
+    with nothing sent, and, where that is proved, what epsilon allows.
     """
     folder = parameters.output_folder(output, f"{config.stem}-attack", resume, quiet)
     with interrupts_explained(), progress_bar(quiet) as progress:
@@ -185,7 +166,7 @@ def attack(
             config,
             folder,
             kinds=kinds or (),
-            overrides=parameters.results_of(set_, population_dir),
+            overrides=parameters.results_of(set_, devices_dir),
             jobs=jobs,
             resume=resume,
             page=page,
@@ -196,12 +177,12 @@ def attack(
     conclude_attack(result, folder, quiet=quiet)
 
 
-@app.command(cls=parameters.PlainHelp)
+@app.command(cls=parameters.PlainHelp, rich_help_panel=_TESTS)
 def audit(
     config: parameters.OptionalConfig = None,
     output: parameters.Output = None,
     set_: parameters.Overrides = None,
-    population_dir: parameters.PopulationDir = None,
+    devices_dir: parameters.DevicesDir = None,
     every: Annotated[bool, typer.Option("--all", help="Audit all presets, in place of CONFIG.")] = False,
     trials: parameters.Trials = None,
     seed: parameters.AuditSeed = None,
@@ -211,13 +192,14 @@ def audit(
     json_: parameters.AsJson = False,
     quiet: parameters.Quiet = False,
 ) -> None:
-    """Measure a lower bound on the privacy loss, by comparing what is sent for two profiles.
+    """Measure a lower bound on the privacy loss of a configuration.
 
-    Ends with exit code 1 if the bound contradicts what the configuration promises.
+    It compares what is sent for two profiles. Ends with exit code 1 if the bound contradicts what the
+    configuration promises.
     """
-    results = parameters.results_of(set_, population_dir)
+    results = parameters.results_of(set_, devices_dir)
     if every == (config is not None) or (every and results):
-        others = "CONFIG, --set or --population-dir"
+        others = "CONFIG, --set or --devices-dir"
         found = f"--all with {others}" if every else "neither CONFIG nor --all"
         raise InputError("audit", found, "CONFIG, or --all alone")
     with progress_bar(quiet or json_) as progress:
@@ -244,12 +226,12 @@ def audit(
         conclude(result, folder, as_json=json_, quiet=quiet)
 
 
-@app.command(cls=parameters.PlainHelp)
+@app.command(cls=parameters.PlainHelp, rich_help_panel=_RESULTS)
 def report(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="The directory of a run, a comparison or an audit.")
     ],
-    population: parameters.Population = None,
+    users_a_day: parameters.UsersADay = None,
     png: parameters.Png = False,
     single_file: Annotated[
         bool,
@@ -260,19 +242,22 @@ def report(
     ] = False,
     quiet: parameters.Quiet = False,
 ) -> None:
-    """Rebuild report.html and the figures of a run, a comparison or an audit from its files."""
+    """Draw the page of a run, a comparison or an audit anew.
+
+    report.html and the figures are made from the files in DIR.
+    """
     with progress_bar(quiet, "reading the files") as progress:
         from simulation.pages import report as build_report
 
-        page = build_report(directory, population, progress, png=png, single_file=single_file)
+        page = build_report(directory, users_a_day, progress, png=png, single_file=single_file)
     if not quiet:
         from simulation.console.results import print_projection
 
-        print_projection(directory, population)
+        print_projection(directory, users_a_day)
         typer.echo(str(page))
 
 
-@app.command(cls=parameters.PlainHelp)
+@app.command(cls=parameters.PlainHelp, rich_help_panel=_RESULTS)
 def advise(
     epsilon: Annotated[float, typer.Option(metavar="E", help="Largest privacy loss of any user.")],
     directory: Annotated[
@@ -311,9 +296,10 @@ def advise(
         ),
     ] = False,
 ) -> None:
-    """Name the most accurate protocol within limits, and what the next better one costs.
+    """Name the most accurate protocol of a comparison within limits.
 
-    A protocol that is not better than nothing sent by more than its uncertainty is never named.
+    Also says what the next better one costs. A protocol that is not better than nothing sent by more than
+    its uncertainty is never named.
     """
     from dprec.accounting import COMPARABLE_UNITS, LEAST_TRUST_FIRST
     from simulation.analysis.advice import AdviceLimits, advice_lines, one_of
@@ -330,38 +316,42 @@ def advise(
     print_lines([*advice_lines(advice(place, limits, metric)), *declared_lines(place)])
 
 
-@app.command(cls=parameters.PlainHelp)
+@app.command(cls=parameters.PlainHelp, rich_help_panel=_RESULTS)
 def ls(
     folder: Annotated[
         Path, typer.Argument(metavar="[DIR]", help="The folder; by default, this one.")
     ] = Path(),
     as_json: parameters.AsJson = False,
 ) -> None:
-    """List the runs, comparisons, audits and tunings in DIR: when, how far, and the best figure of each.
+    """List the runs, comparisons, audits and tunings in a folder.
 
-    What changed last comes first. Folders are searched to a depth of three; links are not followed.
+    Each with when it changed, how far it is, and its best figure; what changed last comes first. Folders are
+    searched to a depth of three; links are not followed.
     """
     from simulation.console.listing import print_found
 
+    if not folder.is_dir() and (kind := named_in_words(str(folder))):
+        raise InputError(str(folder), kind, f"a folder of results, or dprec describe {folder}")
     print_found(simulation.ls(folder), folder, as_json=as_json)
 
 
-@app.command(cls=parameters.PlainHelp)
+@app.command(cls=parameters.PlainHelp, rich_help_panel=_RESULTS)
 def diff(
     first: parameters.Directory,
     second: Annotated[Path, typer.Argument(metavar="OTHER", help="Another of the same kind.")],
     as_json: parameters.AsJson = False,
 ) -> None:
-    """Say in which settings and figures two runs, or two comparisons, differ.
+    """Say in what two runs, or two comparisons, differ.
 
-    Of two runs on the same test ratings, also how much better OTHER predicts, and the interval over users.
+    In settings and figures; of two runs on the same test ratings, also how much better OTHER predicts, and
+    the interval over users.
     """
     from simulation.console.listing import print_difference
 
     print_difference(simulation.diff(first, second), as_json=as_json)
 
 
-@app.command(cls=parameters.PlainHelp)
+@app.command(cls=parameters.PlainHelp, rich_help_panel=_RESULTS)
 def export(
     directory: parameters.Directory,
     format_: Annotated[
@@ -382,7 +372,7 @@ def export(
         typer.echo(str(path))
 
 
-@app.command("list", cls=parameters.PlainHelp)
+@app.command("list", cls=parameters.PlainHelp, rich_help_panel=_NAMES)
 def list_names(
     what: Annotated[
         str | None,
@@ -391,21 +381,18 @@ def list_names(
         ),
     ] = None,
 ) -> None:
-    """List the presets, or the components that a configuration can name; without WHAT, what can be listed."""
-    if what is not None and what not in LISTINGS:
-        raise InputError("list", repr(what), ", ".join(LISTINGS))
-    from simulation.console.terminal import print_table
-    from simulation.storage.column import Column
+    """List what a configuration can name: presets and components.
 
-    columns: list[Column[tuple[str, str]]] = [
-        Column(holds=str, text=lambda line: line[0]),
-        Column(holds=str, text=lambda line: line[1], wrapped=True),
-    ]
-    lines = list(LISTINGS.items()) if what is None else listing(what)
-    print_table(columns, lines or [("", "none")], "a wider terminal")
+    Without WHAT, the presets in groups, one line each, and what else can be listed. What one of them is says
+    dprec describe; which results are in a folder, dprec ls.
+    """
+    if what is None:
+        print_overview()
+    else:
+        print_listing(what)
 
 
-@app.command(cls=parameters.PlainHelp)
+@app.command(cls=parameters.PlainHelp, rich_help_panel=_NAMES)
 def describe(
     name: Annotated[
         str | None,
@@ -424,15 +411,14 @@ def describe(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the drawing there, as SVG.")
     ] = None,
 ) -> None:
-    """Say what NAME is.
+    """Say what a preset, a configuration or a component is.
 
-    Of a configuration: protocol, channel, guarantee, every setting, and what is beyond the paper. Of a
-    component: its settings, what they accept, and their defaults; mechanisms/KIND is the mechanism alone.
-    Without NAME, list the presets.
+    Of a configuration, or a run's directory: protocol, channel, guarantee, every setting, and what is beyond
+    the paper. Of a component: its settings, what they accept, and their defaults; mechanisms/KIND is the
+    mechanism alone.
     """
     if name is None:
-        list_names("presets")
-        return
+        raise InputError("describe", "no NAME", "a configuration or a component: dprec list has them")
     from simulation.console.describing import describe_named, draw_named
 
     if draw or output:
@@ -441,23 +427,24 @@ def describe(
         describe_named(name, set_ or [], as_json=as_json)
 
 
-@app.command(cls=parameters.PlainHelp)
+@app.command(cls=parameters.PlainHelp, rich_help_panel=_TESTS)
 def contract(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="module:Class, or the kind of a federated model.")
     ],
     set_: parameters.Overrides = None,
 ) -> None:
-    """Hold a federated model to its contract: of each rule, what breaks it and what to change.
+    """Test whether a federated model keeps its contract.
 
-    --set gives it settings. Ends with exit code 1 if a rule is broken.
+    Of each rule, says what breaks it and what to change. --set gives the model settings. Ends with exit code
+    1 if a rule is broken.
     """
     from simulation.console.contracting import held_to_contract
 
     held_to_contract(model, set_ or [])
 
 
-@app.command(cls=parameters.PlainHelp)
+@app.command(cls=parameters.PlainHelp, rich_help_panel=_RUNS)
 def tune(
     configs: Annotated[
         list[Path],
@@ -482,7 +469,7 @@ def tune(
     resume: parameters.Resume = False,
     quiet: parameters.Quiet = False,
 ) -> None:
-    """Choose settings by trials on a validation part of the training ratings.
+    """Choose settings by trials on a part of the train ratings.
 
     The test ratings are not used. Every trial spends its privacy budget again.
     """
@@ -505,11 +492,11 @@ def tune(
         print_tuning(tuned, folder)
 
 
-@app.command(cls=parameters.PlainHelp)
+@app.command(cls=parameters.PlainHelp, rich_help_panel=_NAMES)
 def schema(
     comparison: Annotated[bool, typer.Option("--comparison", help="That of a comparison.")] = False,
 ) -> None:
-    """Print the JSON Schema of the configuration of a run, for editors."""
+    """Print the JSON Schema of configurations, for editors."""
     if comparison:
         from simulation.comparison import ComparisonConfig
 
@@ -519,7 +506,7 @@ def schema(
     typer.echo(json.dumps(values, indent=2))
 
 
-@app.command(cls=parameters.PlainHelp)
+@app.command(cls=parameters.PlainHelp, rich_help_panel=_NAMES)
 def fetch(
     dataset: Annotated[str, typer.Argument(metavar="DATASET", help="Kind of the data set.")],
     cache: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to keep it.")] = None,
@@ -531,28 +518,6 @@ def fetch(
     with progress_bar(False, "downloading") as progress:
         folder = fetch_dataset(dataset, cache or Path.home() / ".cache" / "dprec", url=url, progress=progress)
     typer.echo(str(folder))
-
-
-def listing(what: str) -> list[tuple[str, str]]:
-    """Return names and descriptions.
-
-    ``what``: one of `LISTINGS`.
-    """
-    if what == "presets":
-        from simulation.configuration.strict_yaml import preset_summary, presets
-
-        return [(name, preset_summary(path)) for name, path in sorted(presets().items())]
-    from dprec.components import kind_of, summary_of
-
-    module, registry = _REGISTRIES[what][0].split(":")
-    components = getattr(import_module(module), registry)
-    lines = [(kind_of(component), summary_of(component)) for component in components]
-    for name in components.of_packages():
-        try:
-            lines.append((name, summary_of(components.find(name))))
-        except InputError as error:  # of one package, which must not hide the others
-            lines.append((name, f"cannot be used: {error.found}."))
-    return lines
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

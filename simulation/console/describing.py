@@ -11,14 +11,16 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dprec.components import as_in_a_file
+from dprec.components import as_in_a_file, summary_of
 from dprec.errors import InputError
 from simulation.analysis import description as descriptions
 from simulation.analysis.description import REQUIRED, ComponentDescription, Description, SettingLine
 from simulation.analysis.vocabulary import DASH, plural
+from simulation.comparison import Comparison, load_comparison
 from simulation.configuration.loading import load
-from simulation.configuration.strict_yaml import find_configuration, preset_summary, presets
+from simulation.configuration.strict_yaml import find_configuration, preset_summary, presets, read_yaml
 from simulation.console.terminal import narrow_console, print_json
+from simulation.storage.directories import COMPARISON, CONFIG
 from simulation.storage.files import write_files
 
 
@@ -32,14 +34,28 @@ def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> Non
         values: Any = [component.as_json() for component in components]
         shown = _components(components)
     else:
-        path = find_configuration(name)
-        described = descriptions.describe(load(path, overrides))
-        values = descriptions.as_json(described)
-        shown = _description(described, preset_summary(path))
+        path = _configuration(name)
+        if "protocols" in read_yaml(path):
+            compared = load_comparison(path, overrides)
+            values, shown = _compared(compared), _comparison(compared, preset_summary(path))
+        else:
+            described = descriptions.describe(load(path, overrides))
+            values, shown = descriptions.as_json(described), _description(described, preset_summary(path))
     if as_json:
         print_json(values)
     else:
         narrow_console().print(*shown)
+
+
+def _configuration(name: str) -> Path:
+    """Return the file that a name stands for: of a directory of results, what was run in it."""
+    path = find_configuration(name)
+    if not path.is_dir():
+        return path
+    for file in (path / CONFIG, path / COMPARISON):
+        if file.is_file():
+            return file
+    raise InputError(name, "a folder of neither a run nor a comparison", f"one of dprec ls {name}")
 
 
 def draw_named(name: str, overrides: Sequence[str], output: Path | None) -> None:
@@ -47,13 +63,56 @@ def draw_named(name: str, overrides: Sequence[str], output: Path | None) -> None
     # What runs protocols takes a second to import.
     from simulation.demonstration import drawing_svg, drawn
 
-    drawing = drawn(load(find_configuration(name), overrides))
+    drawing = drawn(load(_configuration(name), overrides))
     if drawing is None:
         typer.echo("nothing is sent")
     elif output is None:
         typer.echo(drawing.text)
     else:
         write_files(output.parent, {output.name: drawing_svg(drawing)})
+
+
+def _compared(comparison: Comparison) -> dict[str, Any]:
+    """Return what a comparison consists of, as JSON values."""
+    config = comparison.config
+    return {
+        "name": config.name,
+        "dataset": config.dataset.kind,
+        "protocols": list(dict.fromkeys(cell.protocol for cell in comparison.cells)),
+        "epsilons": config.epsilons,
+        "per": config.match.epsilon,
+        "delta": config.match.delta,
+        "seeds": config.seeds,
+        "folds": config.folds or [],
+        "runs": len(comparison.cells),
+    }
+
+
+def _comparison(comparison: Comparison, summary: str) -> Iterator[RenderableType]:
+    """Yield what a comparison consists of."""
+    held, dataset = _compared(comparison), comparison.config.dataset
+    yield _title(held["name"], summary)
+    delta = "" if held["delta"] is None else f", δ = {held['delta']:g}"
+    budgets = f"{', '.join(f'{each:g}' for each in held['epsilons'])} per {held['per']}{delta}"
+    repeats = f"{plural(len(held['seeds']), 'seed')}, {plural(len(held['folds']) or 1, 'fold')}"
+    facts = _facts()
+    facts.add_row("dataset", Text(f"{dataset.kind}: {summary_of(type(dataset))}"))
+    facts.add_row("protocols", Text(", ".join(held["protocols"])))
+    facts.add_row("epsilon", Text(budgets if held["epsilons"] else "each protocol's own"))
+    facts.add_row("runs", Text(f"{held['runs']:,}, over {repeats}"))
+    yield facts
+
+
+def _title(name: str, summary: str) -> Text:
+    return Text(f"{name}: {summary}" if summary else name)
+
+
+def _facts() -> Table:
+    """Return a table of facts without any: what, and what of it."""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
 
 
 def _components(components: Sequence[ComponentDescription]) -> Iterator[RenderableType]:
@@ -93,10 +152,8 @@ def _headed(*headings: str) -> Table:
 
 def _description(described: Description, summary: str) -> Iterator[RenderableType]:
     """Yield what a configuration is, and what is beyond its paper."""
-    yield Text(f"{described.name}: {summary}" if summary else described.name)
-    facts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
+    yield _title(described.name, summary)
+    facts = _facts()
     scheduled = () if described.schedule is None else (described.schedule,)
     for part in (*described.parts, *scheduled):
         words = f"{part.kind}: {part.words}" if part.key else part.words

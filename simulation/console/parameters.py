@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import click
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.models import ArgumentInfo
 
 from dprec import __version__
@@ -75,12 +75,13 @@ Overrides = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Replace the value of a dotted key; VALUE is YAML."),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue what was interrupted in DIR.")]
-Population = Annotated[
+UsersADay = Annotated[
     float | None,
-    typer.Option("--population", metavar="N", help="Project the traffic of N users a day, such as 10e6."),
+    typer.Option(metavar="N", help="Project the traffic of N users a day, such as 10e6."),
 ]
-PopulationDir = Annotated[
-    str | None, typer.Option(metavar="DIR", help="Directory or URL, seen by every node, for the population.")
+DevicesDir = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Directory or URL, seen by every node, for the devices' ratings."),
 ]
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a run or a comparison.")]
 MaxBytes = Annotated[
@@ -129,11 +130,11 @@ SaveSplit = Annotated[
 ]
 
 
-def results_of(overrides: list[str] | None, population_dir: str | None) -> list[str]:
-    """Return all replacements of settings, among them that of the population's directory."""
-    if population_dir is None:
+def results_of(overrides: list[str] | None, devices_dir: str | None) -> list[str]:
+    """Return all replacements of settings, among them that of the devices' directory."""
+    if devices_dir is None:
         return overrides or []
-    return [*(overrides or []), f"simulation.population_dir={json.dumps(population_dir)}"]
+    return [*(overrides or []), f"simulation.devices_dir={json.dumps(devices_dir)}"]
 
 
 def output_folder(output: str | None, name: str, resume: bool, quiet: bool) -> Path:
@@ -154,6 +155,10 @@ def output_folder(output: str | None, name: str, resume: bool, quiet: bool) -> P
     if resume and not resumable and not quiet:
         typer.echo(f"dprec: {folder}: nothing to resume, starting a new one", err=True)
     return folder
+
+
+_RENAMED = {"--population": "--users-a-day", "--population-dir": "--devices-dir"}
+"""What old options are called now."""
 
 
 class PlainHelp(TyperCommand):
@@ -177,6 +182,16 @@ class PlainHelp(TyperCommand):
                 typer.echo(escaped("".join(traceback.format_exception(error))), err=True)
             raise
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; an option under its old name is refused with the new one."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            now = _RENAMED.get(error.option_name, "")
+            if any(now in each.opts for each in self.params):
+                raise InputError(error.option_name, "an old name", now) from None
+            raise
+
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write nothing: Typer writes the arguments together with the options."""
 
@@ -190,3 +205,18 @@ class PlainHelp(TyperCommand):
                 if isinstance(argument, ArgumentInfo):
                     parameter.help = argument.help
         return super().get_help(ctx).replace(r"\[", "[")
+
+
+class GroupedHelp(TyperGroup):
+    """Commands whose help has them in groups, by what one does with them."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section per group, in the order in which their first commands were added."""
+        room = formatter.width - 6 - max(map(len, self.commands))
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            words = command.get_short_help_str(room)
+            groups.setdefault(str(getattr(command, "rich_help_panel", "Commands")), []).append((name, words))
+        for group, lines in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(lines)

@@ -30,30 +30,43 @@ Clock = Callable[[], float]
 
 
 class _Pace:
-    """How fast a stage goes, from its own beginning."""
+    """How fast a stage goes, once its first step is finished.
+
+    That one says little: until then workers start, and load what was compiled.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.stage = ""
         self._began = self._reported = clock()
-        self._first = self._done = self._planned = 0
+        self._done = self._planned = 0
+        self._first: tuple[int, float] | None = None
+        """The steps that were done with the first that this program finished, and when."""
 
     def report(self, stage: str, done: int, planned: int) -> None:
         """Take the state of a stage; a stage with another name, or that goes back, begins anew."""
         now = self._clock()
         if stage != self.stage or done < self._done:
             # What was done before, as in an interrupted comparison, says nothing of how fast it goes.
-            self.stage, self._began, self._first = stage, now, done
+            self.stage, self._began, self._first = stage, now, None
+        elif self._first is None and done > self._done:
+            self._first = done, now
         self._done, self._planned, self._reported = done, planned, now
 
     @property
     def left(self) -> str:
-        """The time that is left, in words; empty while it is not known."""
-        steps, remaining = self._done - self._first, self._planned - self._done
-        if steps <= 0 or remaining <= 0:
+        """The time that is left, in words; empty while it is not known.
+
+        Steps that were begun together end together: they say how fast it goes once as much time has passed
+        as before the first of them.
+        """
+        if self._first is None or self._done >= self._planned:
             return ""
-        expected = (self._reported - self._began) * remaining / steps
-        seconds = max(expected - (self._clock() - self._reported), 1.0)
+        first, since = self._first
+        steps, passed = self._done - first, self._reported - since
+        if steps == 0 or passed < since - self._began:
+            return ""
+        seconds = max(passed * (self._planned - self._done) / steps - (self._clock() - self._reported), 1.0)
         minutes = round(seconds / 60)
         long = f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
         return f"about {f'{seconds:.0f} s' if seconds < 60 else long} left"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +16,8 @@ from dprec.protocols.base import TOLD
 from simulation.analysis.answer import answer_to
 from simulation.analysis.columns import (
     BUDGET,
-    GAIN_IN_BRIEF,
     SmallTable,
+    brief_notes,
     declared_column,
     figure_column,
     round_columns,
@@ -24,7 +25,7 @@ from simulation.analysis.columns import (
     tables_of_comparison,
     text_column,
 )
-from simulation.analysis.gains import baseline_in_words, nothing_sent, same_figures, worse_than_nothing
+from simulation.analysis.gains import same_figures, worse_than_nothing
 from simulation.analysis.populations import METHOD, Projection
 from simulation.analysis.protocol_results import (
     ProtocolResult,
@@ -59,32 +60,51 @@ Marked = tuple[str, float | None]
 _HEADING = 12
 """Characters per line of a heading where there is room; where there is not, a line has at least a word."""
 
+_FORMS = ((False, 2, None), (True, 2, None), (True, 1, None), (True, 1, 24), (True, 1, 18))
+"""How tables are written, from the most room to the least: whether in brief, characters between two columns,
+and characters per line of a name, which goes on after a hyphen."""
+
 
 def _of_results(small: SmallTable, width: int | None, marked: Collection[Marked] = ()) -> Fitted:
-    """Return a table whose last columns are left out first, brief if more of them fit then.
+    """Return a table in the first form that fits with its main columns; others are left out, the last first.
 
     ``marked``: protocols and budgets whose lines have an asterisk.
     """
+    forms = _FORMS if small.brief else _FORMS[:1]
+    tables = [_in_form(small, width, marked, *form) for form in forms]
+    others = len(small.columns) - small.main
+    enough = (each for each in tables if each.left_out <= others)
+    return next(enough, None) or min(tables, key=lambda each: each.left_out)
+
+
+def _in_form(
+    small: SmallTable,
+    width: int | None,
+    marked: Collection[Marked],
+    brief: bool,
+    gap: int,
+    longest_name: int | None,
+) -> Fitted:
+    """Return a table in one of the forms."""
 
     def name(result: ProtocolResult) -> str:
-        return result.title + " *" * ((result.name, result.budget) in marked)
+        title = result.title + " *" * ((result.name, result.budget) in marked)
+        return title if longest_name is None else textwrap.fill(title, longest_name, break_long_words=False)
 
-    tables = []
-    for brief in (False, True):
-        columns = (*small.brief, *small.columns[len(small.brief) :]) if brief else small.columns
+    columns, notes = small.columns, []
+    if brief:
         # What is brief goes on in the next line.
-        wrapped = [replace(each, wrapped=brief and not each.numeric) for each in columns]
-        named = [text_column(small.first, name), *wrapped]
-        ranked = [replace(each, rank=place) for place, each in enumerate(named)]
-        base = nothing_sent(small.results) if any(each.title == GAIN_IN_BRIEF for each in columns) else None
-        notes = [f"gain: over {baseline_in_words(base)}; n.s.: not significant"] if brief and base else []
-        notes += ["*: named above"] if any(name(each).endswith(" *") for each in small.results) else []
-        heading = 1 if brief else _HEADING
-        tables.append(fitted(ranked, small.results, width, small.title, "; ".join(notes), heading))
-    return min(tables, key=lambda each: each.left_out)
+        columns = tuple(replace(each, wrapped=not each.numeric) for each in small.in_brief)
+        notes = brief_notes(small.results)
+    ranked = [
+        replace(each, rank=place) for place, each in enumerate([text_column(small.first, name), *columns])
+    ]
+    notes += ["*: named above"] if any((each.name, each.budget) in marked for each in small.results) else []
+    heading = 1 if brief else _HEADING
+    return fitted(ranked, small.results, width, small.title, "; ".join(notes), heading, gap)
 
 
-def print_run(result: RunResult, folder: Path, population: float | None, saved_split: str | None) -> None:
+def print_run(result: RunResult, folder: Path, users_a_day: float | None, saved_split: str | None) -> None:
     """Print a run: whether nothing sent does better, its table, what a reader must know, and where all is."""
     summary = result.summary
     metric, base = main_metric(summary["accuracy"]), summary.get("nothing_sent")
@@ -94,7 +114,7 @@ def print_run(result: RunResult, folder: Path, population: float | None, saved_s
     print_tables(lambda width: [_of_results(run_table(summary), width)], str(folder / SUMMARY))
     _print_rounds(result.record.rounds, metric, str(folder / ROUNDS))
     print_lines(f"- {note}" for note in result.record.summary.notes)
-    print_projection(folder, population)
+    print_projection(folder, users_a_day)
     _print_places("run", folder)
     if saved_split is not None:
         typer.echo(f"split: {saved_split}; runs on the same parts: {as_argument('dataset', saved_split)}")
@@ -141,7 +161,7 @@ def comparison_tables(
     return [_of_results(table, width, marked) for table in tables_of_comparison(rows)]
 
 
-def print_comparison(result: ComparisonResult, population: float | None) -> None:
+def print_comparison(result: ComparisonResult, users_a_day: float | None) -> None:
     """Print a comparison: its answer, its tables, what a reader must know, and where everything is."""
     said, marked = comparison_answer(result) if result.rows else ([], set[Marked]())
     print_lines([*said, *([""] if said else [])])
@@ -149,7 +169,7 @@ def print_comparison(result: ComparisonResult, population: float | None) -> None
     print_lines(f"- {note}" for note in _comparison_notes(result))
     print_lines(f"- {name} is left out: {why}" for name, why in result.comparison.left_out.items())
     if result.rows:
-        print_projection(result.directory, population)
+        print_projection(result.directory, users_a_day)
     _print_places("comparison", result.directory)
 
 
@@ -209,9 +229,9 @@ def check_complete(result: ComparisonResult) -> None:
         raise RunError(f"{failed}; --resume -o {result.directory} runs them again")
 
 
-def print_projection(folder: Path, population: float | None) -> None:
-    """Print the projected traffic of a population, one line per direction or protocol, if there is one."""
-    if population is None:
+def print_projection(folder: Path, users_a_day: float | None) -> None:
+    """Print the projected traffic of so many users, one line per direction or protocol, if there is one."""
+    if users_a_day is None:
         return
     from simulation.pages import projected
 
@@ -222,8 +242,8 @@ def print_projection(folder: Path, population: float | None) -> None:
         replace(figure_column("to", "", lambda row: row[1].high, 0), rank=1),
         figure_column("mean Mbit/s", "", lambda row: row[1].bits_per_second / 1e6, 2),
     ]
-    title = f"traffic of {population:,.0f} users a day, each taking part once"
-    print_table(columns, projected(folder, population), str(folder / REPORT), title, METHOD)
+    title = f"traffic of {users_a_day:,.0f} users a day, each taking part once"
+    print_table(columns, projected(folder, users_a_day), str(folder / REPORT), title, METHOD)
 
 
 def _print_places(what: str, folder: Path) -> None:

@@ -129,18 +129,20 @@ def fitted(
     title: str | None = None,
     caption: str = "",
     heading_width: int | None = None,
+    gap: int = _GAP,
 ) -> Fitted:
     """Return the columns that fit as a table; the first by rank is always among them.
 
     ``columns``: not empty.
     ``width``: characters that there are; by default enough, so that no text is wrapped.
     ``heading_width``: characters of a line of a heading, where it goes on in the next one.
+    ``gap``: characters between two columns.
     """
     placed = [_placed(each, lines, each.wrapped and width is not None, heading_width) for each in columns]
     by_rank = sorted(range(len(placed)), key=lambda place: (columns[place].rank, place))
 
     def needed(kept: int) -> int:
-        return sum(placed[place][2] for place in by_rank[:kept]) + _GAP * (kept - 1)
+        return sum(placed[place][2] for place in by_rank[:kept]) + gap * (kept - 1)
 
     kept = len(columns)
     while kept > 1 and width is not None and needed(kept) > width:
@@ -149,7 +151,7 @@ def fitted(
         box=box.SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
-        padding=(0, _GAP - 1, 0, 0),
+        padding=(0, gap - 1, 0, 0),
         show_header=any(heading for heading, *_ in placed),
         title=None if title is None else Text(title),
         caption=Text(caption) if caption else None,
@@ -207,7 +209,7 @@ _OPTIONS = {
     "kinds": "--attack",
     "trials": "--trials",
     "confidence": "--confidence",
-    "population": "--population",
+    "users_a_day": "--users-a-day",
     "metric": "--metric",
     "track": "--track",
     "save_split": "--save-split",

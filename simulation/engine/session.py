@@ -260,7 +260,7 @@ def open_session(options: SimulationOptions, nodes: int) -> Iterator[Session]:
     RunError when Ray or Flower's simulation runtime cannot be started.
     """
     started = time.perf_counter()
-    shards = None if options.population_dir is None else place_of(options.population_dir)
+    shards = None if options.devices_dir is None else place_of(options.devices_dir)
     brought: dict[str, Brought] = {}
     with ExitStack() as stack:
         folder = stack.enter_context(temporary_folder() if shards is None else folder_inside(shards))
@@ -299,7 +299,7 @@ class Overhearing:
 
 
 @contextmanager
-def open_overheard_session(population_dir: str | None = None) -> Iterator[Overhearing]:
+def open_overheard_session(devices_dir: str | None = None) -> Iterator[Overhearing]:
     """Start a session with one node in this process, and yield it with all that is said."""
     requests: list[Message] = []
     replies: list[Message] = []
@@ -309,7 +309,7 @@ def open_overheard_session(population_dir: str | None = None) -> Iterator[Overhe
         replies.append(reply)
 
     brought: dict[str, Brought] = {}
-    place = None if population_dir is None else place_of(population_dir)
+    place = None if devices_dir is None else place_of(devices_dir)
     with temporary_folder() if place is None else folder_inside(place) as folder, identity_restored():
         grid = LocalGrid(client_app(str(folder), brought), 1, record)
         supervised, nodes = SupervisedGrid(grid, grid.failures), identify(grid)

@@ -154,7 +154,7 @@ def groups_section(lines: Sequence[GroupLine]) -> Section:
 
 
 HOW_TO_PROJECT = Markup(
-    "<p><code>dprec report DIR --population 10e6</code> adds the traffic of a deployment with as many "
+    "<p><code>dprec report DIR --users-a-day 10e6</code> adds the traffic of a deployment with as many "
     "users.</p>"
 )
 """What a page without a projection says of it."""

@@ -103,7 +103,7 @@ def test_a_node_that_does_not_see_a_file_is_named(tmp_path: Path, ratings: Ratin
     place = tmp_path / "shared"
     install(tmp_path / "one", ratings, place)
     (place / name).unlink()
-    with pytest.raises(InputError, match=f"{name}: not on {platform.node()}; accepted: .*--population-dir"):
+    with pytest.raises(InputError, match=f"{name}: not on {platform.node()}; accepted: .*--devices-dir"):
         open_population(str(tmp_path / "one")).partition(0).items  # noqa: B018
 
 

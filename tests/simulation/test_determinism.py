@@ -30,7 +30,7 @@ def test_in_shards(
     whole = expected({**values, "simulation": {}})
     monkeypatch.setattr("clients.shards._RATINGS_PER_SHARD", 50)
     monkeypatch.setattr("strategies.roster._USERS_AT_ONCE", 10)
-    values["simulation"] = {"population_dir": str(tmp_path / "population")}
+    values["simulation"] = {"devices_dir": str(tmp_path / "population")}
     # The second run finds the shards of the first.
     for users_per_node in (7, "all"):
         folder = tmp_path / str(users_per_node)

@@ -45,8 +45,7 @@ def test_starting_imports_nothing_heavy(program: str) -> None:
 @pytest.mark.parametrize(
     ("words", "spared"),
     [
-        (["list"], {*HEAVY, "yaml", "simulation.analysis"} - {"pydantic"}),
-        (["list", "presets"], {*HEAVY, "simulation.analysis"} - {"pydantic", "numpy"}),
+        (["list"], {*HEAVY, "simulation.analysis"} - {"pydantic", "numpy"}),
         (["list", "protocols"], {*PARTS_OF_SCIPY, "flwr", "ray", "matplotlib", "numba", "polars"}),
         (["schema"], {*PARTS_OF_SCIPY, "flwr", "ray", "matplotlib", "numba", "polars"}),
     ],

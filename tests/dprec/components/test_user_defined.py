@@ -27,7 +27,7 @@ from dprec.components import (
 from dprec.errors import InputError, SettingError
 from dprec.mechanisms import MECHANISMS, BoundedLaplace, Channel, Mechanism, RandomizedResponse
 from dprec.ratings import RatingScale
-from simulation.console.command_line import listing
+from simulation.console.names import listing
 
 MINE = '''
 from dataclasses import dataclass

@@ -118,5 +118,5 @@ def test_the_interval_holds_as_often_as_it_says(population: int) -> None:
 
 @pytest.mark.parametrize("population", [0, 0.5, -3, math.nan, math.inf])
 def test_what_is_no_population(population: float) -> None:
-    with refused_at("population"):
+    with refused_at("users_a_day"):
         check_population(population)

@@ -68,7 +68,7 @@ def rows(folder: Path) -> list[dict[str, str]]:
 
 def test_the_table_agrees_with_single_runs(pair: Path, tmp_path: Path) -> None:
     place = tmp_path / "population"
-    compare(pair, tmp_path / "out", overrides=[f"simulation.population_dir={place}"], page=False)
+    compare(pair, tmp_path / "out", overrides=[f"simulation.devices_dir={place}"], page=False)
     cells = [path.name for path in (tmp_path / "out" / "cells").iterdir()]
     assert sorted(path.name for path in place.iterdir()) == sorted(cells)
     lines = rows(tmp_path / "out")
@@ -77,7 +77,7 @@ def test_the_table_agrees_with_single_runs(pair: Path, tmp_path: Path) -> None:
         key = line["name"] + (f"-eps{line['epsilon']}" if line["epsilon"] else "") + f"-seed{line['seed']}"
         cell = tmp_path / "out" / "cells" / key
         alone = run(
-            cell / "config.yaml", tmp_path / key, overrides=["simulation.population_dir=null"], page=False
+            cell / "config.yaml", tmp_path / key, overrides=["simulation.devices_dir=null"], page=False
         )
         assert (tmp_path / key / "predictions.csv.gz").read_bytes() == (
             cell / "predictions.csv.gz"

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from dprec.accounting import ComparableUnit
 from dprec.components import Options, deviations, published_of
 from dprec.errors import InputError
 from simulation import load
+from simulation.analysis.answer import PROTECTED
 from simulation.analysis.description import describe
 from simulation.comparison.planning import load_comparison
 from simulation.configuration import strict_yaml as presets
@@ -25,6 +27,7 @@ from simulation.configuration.strict_yaml import (
     find_configuration,
     parse_yaml,
     preset_folder,
+    preset_promise,
     preset_summary,
     read_yaml,
 )
@@ -67,6 +70,15 @@ def test_every_preset_has_a_name_and_a_description_of_its_own() -> None:
     assert len({path.stem for path in files}) == len(files)
     assert all(path.read_text(encoding="utf-8").startswith("# ") for path in files)
     assert [path for path in files if not preset_summary(path).endswith(".")] == []
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (preset_folder() / "ours").iterdir()))
+def test_a_preset_of_ours_says_what_it_promises(name: str) -> None:
+    protocol, shape = load(name).protocol, (943, 1682)
+    held, privacy = protocol.guarantee(shape), getattr(protocol, "privacy", None)
+    unit: ComparableUnit = "user" if getattr(privacy, "per", None) == "user" else "rating"
+    said = preset_promise(find_configuration(name))
+    assert said == f"in the {held.trust} model: {PROTECTED[unit][held.hides_rated_items]}"
 
 
 def test_the_presets_of_an_installed_package_come_first(

@@ -19,7 +19,8 @@ from dprec.errors import LESS_MEMORY, RunError
 from dprec.mechanisms import MECHANISMS
 from dprec.protocols.registry import PROTOCOLS
 from simulation.configuration.strict_yaml import presets
-from simulation.console.command_line import LISTINGS
+from simulation.console.command_line import app
+from simulation.console.names import LISTINGS
 from simulation.console.parameters import configurations, integer, presets_and_kinds
 from simulation.console.terminal import exit_code
 from tests.simulation.conftest import Finished
@@ -68,14 +69,14 @@ def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
     place = tmp_path / "population"
 
     def run(name: str, override: str) -> Finished:
-        options = "--population-dir", place, "--no-page", "--quiet", "--set", override
+        options = "--devices-dir", place, "--no-page", "--quiet", "--set", override
         finished: Finished = dprec("run", config, "-o", tmp_path / name, *options)
         return finished
 
     for epsilon in (1.0, 2.0):
         assert run(f"at-{epsilon}", f"protocol.privacy.epsilon={epsilon}").code == 0
         assert sorted(path.name for path in place.iterdir()) == ["ratings.json", "shard-00000.npy"]
-    assert "population: the population of another run" in one_line(run("other", "dataset.seed=1"), 2)
+    assert "population: the devices of another run" in one_line(run("other", "dataset.seed=1"), 2)
     (place / "shard-00000.npy").write_bytes(b"")
     assert "shard-00000.npy: 0 bytes" in one_line(run("cut", "protocol.privacy.epsilon=3"), 2)
 
@@ -91,9 +92,24 @@ def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
         ("run CONFIG --set", 2, "--set"),
         ("run CONFIG -o /dev/null/run", 2, "/dev/null"),
         ("run CONFIG --resume", 2, "--resume"),
-        ("run CONFIG --population-dir=", 2, "simulation.population_dir: ''"),
+        ("run CONFIG --devices-dir=", 2, "simulation.devices_dir: ''"),
         ("compare CONFIG", 2, "the configuration of a run"),
+        ("run CONFIG --population 1e6", 2, "--population: an old name; accepted: --users-a-day"),
+        ("run CONFIG --population-dir=x", 2, "--population-dir: an old name; accepted: --devices-dir"),
+        (
+            "run CONFIG --set simulation.population_dir=x",
+            2,
+            "population_dir: an old name; accepted: devices_dir",
+        ),
+        ("run CONFIG --users-a-day 0", 2, "--users-a-day: 0.0; accepted: a number of users"),
         ("list nonsense", 2, "nonsense"),
+        ("list blp-mf", 2, "list: 'blp-mf', a preset; accepted: dprec describe blp-mf"),
+        ("list laplace", 2, "list: 'laplace', a component; accepted: dprec describe laplace"),
+        ("list .", 2, "list: '.', a folder; accepted: dprec ls ."),
+        ("ls blp-mf", 2, "blp-mf: a preset; accepted: a folder of results, or dprec describe blp-mf"),
+        ("ls nowhere", 2, "nowhere: no such directory"),
+        ("describe .", 2, ".: a folder of neither a run nor a comparison; accepted: one of dprec ls ."),
+        ("describe", 2, "describe: no NAME; accepted: a configuration or a component: dprec list"),
         ("describe no-such-name", 2, "no-such-name"),
         ("describe nowhere:Nothing", 2, "no module 'nowhere'"),
         ("describe laplace --set symbols=3", 2, "--set: beside the component laplace"),
@@ -319,12 +335,52 @@ def test_code_of_ours_that_was_upset_by_what_ones_own_returned_says_what_is_acce
     assert one_line(dprec(*command), 2).strip() == f"dprec: {said}"
 
 
-def test_a_list_of_nothing_in_particular_says_what_can_be_listed(dprec: Any) -> None:
+def test_a_list_of_nothing_in_particular_has_the_presets_in_groups_and_what_else_can_be_listed(
+    dprec: Any,
+) -> None:
     finished = dprec("list")
     assert (finished.code, finished.err) == (0, "")
-    lines = finished.out.splitlines()
-    assert [line.split()[0] for line in lines] == list(LISTINGS)
-    assert all(len(line.split()) > 2 for line in lines)
+    *groups, last = finished.out.split("\n\n")
+    assert [group.splitlines()[0] for group in groups] == [
+        "published systems: dprec run NAME",
+        "ours in the local model: a user's whole profile",
+        "ours in the local model: all values of a user, the item set revealed",
+        "ours in the local model: one rating, given or not",
+        "ours in the local model: the value of one rating",
+        "ours in the shuffle model: a user's whole profile",
+        "ours in the shuffle model: the value of one rating",
+        "ours in the secure-aggregation model: a user's whole profile",
+        "ours in the central model: a user's whole profile",
+        "ours in the central model: the value of one rating",
+        "baselines, and references without privacy",
+        "comparisons: dprec compare NAME",
+        "experiments, of papers and our own",
+        "components of configurations: dprec list NAME",
+    ]
+    lines = [line for group in groups for line in group.splitlines()[1:]]
+    assert sorted(line.split()[0] for line in lines) == sorted([*presets(), *LISTINGS.keys() - {"presets"}])
+    assert max(map(len, finished.out.splitlines())) <= 100
+    assert (
+        "  blp-mf                    Bounded Laplace on the device (Neera et al.), biased matrix ..." in lines
+    )
+    assert "dprec describe NAME" in last
+
+
+def test_the_help_has_every_command_in_a_group_with_a_whole_sentence(dprec: Any) -> None:
+    said = dprec("--help").out
+    commands, groups = said.partition("Run and compare:")[2], ("Test what is promised", "Look at results")
+    assert all(f"\n{group}:\n" in commands for group in (*groups, "Write a configuration"))
+    lines = [line for line in commands.splitlines() if line.startswith("  ")]
+    named = [command.name or command.callback.__name__ for command in app.registered_commands]  # type: ignore[union-attr]
+    assert sorted(line.split()[0] for line in lines) == sorted(named)
+    assert [line for line in lines if not line.endswith(".") or line.endswith("...") or len(line) > 80] == []
+
+
+def test_the_configuration_of_a_run_is_described(dprec: Any, config: Path, tmp_path: Path) -> None:
+    dprec("run", config, "-o", tmp_path / "run", "--no-page", "--quiet")
+    described = [dprec("describe", tmp_path / name, "--json").out for name in ("tiny.yaml", "run")]
+    assert described[0] == described[1]
+    assert json.loads(described[0])["name"] == "tiny"
 
 
 @pytest.mark.parametrize(

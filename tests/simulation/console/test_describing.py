@@ -1,5 +1,6 @@
 """`dprec describe --draw`: what leaves a device, as text and as SVG."""
 
+import json
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -16,3 +17,16 @@ def test_a_configuration_is_drawn(tmp_path: Path, dprec: Any) -> None:
     file = tmp_path / "new" / "blp.svg"
     assert dprec("describe", "blp-mf", "-o", file).code == 0
     assert ElementTree.fromstring(file.read_text()).tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_a_comparison_is_described_by_what_it_runs(dprec: Any) -> None:
+    finished = dprec("describe", "compare-quick")
+    assert (finished.code, finished.err) == (0, "")
+    first, *lines = finished.out.splitlines()
+    assert first.startswith("compare-quick: Two private protocols beside their baseline, ")
+    assert "epsilon    0.5, 1, 3 per rating" in "\n".join(lines)
+    assert lines[-1].rstrip() == "runs       22, over 2 seeds, 1 fold"
+    values = json.loads(dprec("describe", "compare-quick", "--set", "epsilons=[2]", "--json").out)
+    baselines = ["nothing-sent", "global-mean", "item-average", "sets-only"]
+    assert values["protocols"] == ["one-bit-on-device", "plain-mf", "blp-mf", *baselines]
+    assert (values["epsilons"], values["per"], values["runs"]) == ([2.0], "rating", 14)

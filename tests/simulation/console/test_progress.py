@@ -27,7 +27,7 @@ def lines_of(planned: int, seconds: float, finished: int = 0) -> list[str]:
 
 def test_a_log_has_a_line_per_step_or_per_tenth_whichever_are_fewer() -> None:
     assert lines_of(3, 60) == [
-        "running: 1 of 3, about 2 min left",
+        "running: 1 of 3",
         "running: 2 of 3, about 1 min left",
         "running: 3 of 3",
     ]
@@ -36,8 +36,24 @@ def test_a_log_has_a_line_per_step_or_per_tenth_whichever_are_fewer() -> None:
 
 
 def test_what_was_finished_before_says_nothing_of_the_time_left() -> None:
-    assert lines_of(60, 60, finished=50)[0] == "running: 51 of 60, about 9 min left"
-    assert lines_of(200, 60)[0] == "running: 1 of 200, about 3 h 19 min left"
+    assert lines_of(60, 60, finished=50)[:2] == ["running: 51 of 60", "running: 57 of 60, about 3 min left"]
+    assert lines_of(200, 5 * 60)[1] == "running: 21 of 200, about 14 h 55 min left"
+
+
+def test_the_time_left_rests_on_steps_after_the_first_which_waits_for_workers_to_start() -> None:
+    clock, written = Clock(), list[str]()
+    lines = Lines(written.append, clock)
+    for seconds, done in ((0, 0), (9, 1), (9.1, 2), (12, 5), (15, 8), (18, 11), (21, 14), (29, 22)):
+        clock.seconds = seconds
+        lines("running", done, 22)
+    assert written == [
+        "running: 1 of 22",  # not 3 min
+        "running: 5 of 22",
+        "running: 8 of 22",
+        "running: 11 of 22, about 10 s left",
+        "running: 14 of 22, about 7 s left",
+        "running: 22 of 22",
+    ]
 
 
 def test_without_a_terminal_nothing_precedes_the_refusal_of_a_configuration(

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from simulation.analysis.columns import headline_rows
+from simulation.analysis.protocol_results import results_of
 from simulation.analysis.vocabulary import METRICS
 from simulation.console.results import _print_rounds, comparison_answer, comparison_tables
 from strategies.participation import RoundRecord
@@ -45,8 +47,47 @@ def test_a_comparison_with_a_baseline_holds_every_protocol_against_it() -> None:
         "RMSE ± standard deviation over 2 seeds",
         "against nothing sent RMSE, ± 95 % interval over users",
     ]
-    assert texts(stars.columns[3].cells) == ["0.115 ± 0.085 worse", "–"]
+    assert texts(stars.columns[3].cells) == ["–", "0.115 ± 0.085 worse"]
     assert not any("against" in str(column.header) for column in signs.columns)
+
+
+def test_eighty_columns_show_accuracy_privacy_and_bytes_both_ways_in_the_order_of_the_page() -> None:
+    network = {"uplink_network_mean_per_user": 21_700.0, "downlink_network_mean_per_user": 7_540.0}
+    private = {"epsilon_per_user_max": 1779.0, "epsilon_composed_max": 1736.0, "delta": 1e-6, **network}
+    claimed = {"status": "claimed", "epsilon_per_user_max": None, "epsilon_claimed_per_user": 685.0}
+    rows = [
+        row("quiet", 1, rmse=1.05, baseline="nothing-sent", epsilon=None, epsilon_per_user_max=0.0),
+        row("best-secure-aggregation-per-user", 1, rmse=1.2, **{**private, "hides_rated_items": True}),
+        *(row("one-bit", 1, rmse=1 / epsilon, epsilon=epsilon, **private) for epsilon in (0.5, 1.0)),
+        row("as-published", 1, rmse=1.1, **{**private, **claimed}),
+    ]
+    (shown,) = comparison_tables(rows, 80, {("one-bit", 1.0)})
+    assert shown.width <= 80
+    headings = [" ".join(str(each.header).split()) for each in shown.table.columns]
+    costs = ["ε per user", "ε composed", "network up", "network down"]
+    assert headings == ["protocol", "ε asked", "RMSE", "gain", *costs]
+    lines = list(zip(*(texts(each.cells) for each in shown.table.columns), strict=True))
+    spent = ("1,736", "21.7 kB", "7.54 kB")
+    long = "best-secure-\naggregation-per-\nuser"
+    assert lines == [
+        ("one-bit *", "1", "1.0000", "+0.050", "1,779\nsame items", *spent),
+        ("quiet", "–", "1.0500", "–", "0\nsame items", "–", "–", "–"),
+        ("as-published", "1", "1.1000", "-0.050", "–\nclaimed 685\nsame items", *spent),
+        (long, "1", "1.2000", "-0.150", "1,779", *spent),
+        ("one-bit", "0.5", "2.0000", "-0.950", "1,779\nsame items", *spent),
+    ]
+    known = "gain: over nothing sent; n.s.: not significant; ε composed: δ=1e-06; network: bytes per user"
+    assert str(shown.table.caption) == f"{known}; *: named above"
+    (page, _) = headline_rows(results_of(rows), METRICS[0])
+    assert [line[0].replace("\n", "").strip(" *") for line in lines[:4]] == [each.name for each in page]
+
+
+def test_more_room_shows_spreads_intervals_and_more_columns() -> None:
+    rows = [row("blp", seed, rmse=1.1 + 0.01 * seed, trust="local") for seed in (1, 2)]
+    wide, narrow = (comparison_tables(rows, width)[0] for width in (200, 60))
+    assert texts(wide.table.columns[2].cells) == ["1.1150 ± 0.0071"]
+    assert texts(narrow.table.columns[2].cells) == ["1.1150"]
+    assert wide.left_out < narrow.left_out
 
 
 def test_some_rounds_are_printed_with_what_is_known_of_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,7 +34,7 @@ def test_a_runtime_that_dies_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> No
     @contextmanager
     def connected(workers: int, folder: Path, accepted: str) -> Iterator[int]:
         assert folder.is_dir()
-        assert "--population-dir" in accepted
+        assert "--devices-dir" in accepted
         yield workers
 
     def crash(*_arguments: Any) -> None:

@@ -249,7 +249,7 @@ def test_runs_and_comparisons_leave_linked_pages(tmp_path: Path, tiny: dict[str,
     published = [{"label": "blp", "up": "1 bit", "down": "No transfer", "source": "Table 4"}]
     entries = [{"name": "blp", "protocol": tiny["protocol"]}]
     study = {"name": "study", "epsilons": [1.0, 2.0], "protocols": entries, "published": published, **shared}
-    result = compare(study, tmp_path / "out", population=1e6)
+    result = compare(study, tmp_path / "out", users_a_day=1e6)
     page, run_page = (tmp_path / "out" / "report.html").read_text(), "cells/blp-eps1.0-seed0/report.html"
     assert "No transfer" in page
     pages = {path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.rglob("report.html")}

@@ -59,7 +59,7 @@ def test_the_figures_of_a_run_are_the_declared_columns_of_its_summary() -> None:
     assert not row.keys() & timing.keys()
     assert all(column(name).meaning for name in (*row, *timing))
     titles = {each.title for each in run_table(result.summary).columns}
-    assert {"RMSE", "NDCG at 2, catalogue", "ε, any two profiles", "network bytes"} <= titles
+    assert {"RMSE", "NDCG at 2, catalogue", "ε, any two profiles", "network up"} <= titles
     shown = every_column(METRICS[0], [ProtocolResult("small", 1.0, (row,))])
     named = {name for each in shown for name in each.figures}
     assert {each.name for each in FIGURES if each.where == "everywhere" and row.get(each.name)} <= named
