@@ -25,11 +25,13 @@ from simulation.analysis.columns import (
 from simulation.analysis.decision import GridCell, decision_grid
 from simulation.analysis.gains import (
     NOTHING_SENT,
+    POPULARITY,
     SETS_ONLY,
     baseline_in_words,
     gain_digits,
     nothing_sent,
     same_figures,
+    strongest,
 )
 from simulation.analysis.groups import read_groups
 from simulation.analysis.populations import (
@@ -72,7 +74,7 @@ from simulation.pages.comparison_figures import (
 from simulation.pages.drawing import Draw, Plot
 from simulation.pages.looks import SERIES, Looks, looks_of
 from simulation.pages.noise import noise_of_comparison
-from simulation.pages.officer import Subject, officer_section
+from simulation.pages.officer import MOST_ASKED, Subject, officer_section
 from simulation.pages.page import Section, bullets, page, table
 from simulation.pages.sections import (
     HOW_TO_PROJECT,
@@ -132,6 +134,19 @@ class Part:
         cells = (*self.answer.cells, *(cell for cell in self.grid if cell.epsilon == budget))
         taken = (cell.best for cell in cells if not cell.nothing_sent_wins)
         return list({id(result): result for result in taken if result}.values())
+
+    @cached_property
+    def popularity(self) -> float | None:
+        """What lists reach that are the same for everybody; None where they were not run."""
+        popular = strongest(self.results, POPULARITY)
+        return None if popular is None else popular.mean(self.evaluation.metric.column)
+
+    def worth_it(self, cell: GridCell) -> bool:
+        """Return whether what is best is better than nothing sent, and no worse than popularity."""
+        reached = None if cell.best is None else cell.best.mean(self.evaluation.metric.column)
+        if reached is None or cell.nothing_sent_wins:
+            return False
+        return self.popularity is None or not self.evaluation.metric.better(self.popularity, reached)
 
     def anchor(self, result: ProtocolResult) -> str:
         """Return the anchor of the row of a result."""
@@ -228,7 +243,7 @@ def _in_words(files: ComparisonFiles) -> str:
 
 def _answer(part: Part) -> Section:
     """Return what a comparison answers of one thing that is predicted: sentences, headline and grids."""
-    taken = [cell.best for cell in part.answer.cells if not cell.nothing_sent_wins]
+    taken = [cell.best for cell in part.answer.cells if part.worth_it(cell)]
     content = (*part.answer.sentences, _headline(part, taken), *_grids(part), part.plot())
     return Section(f"answer{part.suffix}", f"Answer{part.words}", content)
 
@@ -236,13 +251,9 @@ def _answer(part: Part) -> Section:
 def _officer(part: Part) -> Section:
     """Return what a privacy officer asks of the protocols that are the answer."""
     files = part.files
-    runs = ((result, files.cells(result)) for result in part.answered[:_MOST_ASKED])
+    runs = ((result, files.cells(result)) for result in part.answered[:MOST_ASKED])
     subjects = [Subject(result, files.summary(cells[0]) if cells else None) for result, cells in runs]
     return officer_section(subjects, part.suffix, part.words)
-
-
-_MOST_ASKED = 6
-"""Protocols of which a page has room for an officer's questions."""
 
 
 def _sections(part: Part) -> Iterator[Section]:
@@ -384,9 +395,13 @@ def _at_epsilon(place: int, first: GridCell, part: Part) -> Column[list[GridCell
             details += [f"needs {needed} users"] if needed else []
             less = cell.with_less
             details += [f"no better than {less.name} ({less.trust})"] if less else []
+            if part.popularity is not None and not part.worth_it(cell):
+                popular = number(part.popularity, gain_digits(metric))
+                details.append(f"worse than popularity, which has no privacy ({popular})")
         small = Markup("").join(Markup("<small>{}</small>").format(line) for line in details)
         vain = Markup('<div class="vain"><b>send nothing</b><small>nearest: {}</small>{}</div>')
-        shown = vain if cell.nothing_sent_wins else Markup("<div><b>{}</b>{}</div>")
+        worth = Markup("<div><b>{}</b>{}</div>") if part.worth_it(cell) else Markup("<div>{}{}</div>")
+        shown = vain if cell.nothing_sent_wins else worth
         return shown.format(part.link(best, best.name), small)
 
     return Column(f"ε {first.epsilon:g}", holds=str, text=text)

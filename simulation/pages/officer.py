@@ -16,6 +16,9 @@ from simulation.pages.page import Section, table
 from simulation.storage.column import Column
 from simulation.storage.summary import REPETITIONS, Summary, Terms
 
+MOST_ASKED = 6
+"""Protocols whose answers fit on a printed page."""
+
 
 @dataclass(frozen=True, eq=False)
 class Subject:
@@ -51,8 +54,7 @@ def officer_section(subjects: Sequence[Subject], suffix: str = "", words: str = 
     """
 
     def answered(subject: Subject) -> Column[_Question]:
-        title = subject.result.title if len(subjects) > 1 else "answer"
-        return Column(title, holds=str, text=lambda question: _lines(question.answer(subject)))
+        return Column(subject.result.title, holds=str, text=lambda asked: _lines(asked.answer(subject)))
 
     asked: Column[_Question] = Column("question", holds=str, text=lambda question: question.words)
     caption = "Answers follow from what the runs promised, sent and lost"
@@ -106,6 +108,9 @@ def _deviating(subject: Subject) -> Iterator[str]:
     if subject.silent:
         yield "Nobody: nothing is added up."
         return
+    if subject.result.status == "none":
+        yield "The server, to which nothing is promised."
+        return
     alone = subject.result.epsilon("user")
     bounded = "nothing is proved" if alone is None else f"a user loses up to ε = {loss(alone)}"
     yield _DEVIATING[subject.result.needed_trust].format(alone=bounded)
@@ -153,13 +158,15 @@ def _repeated(subject: Subject) -> Iterator[str]:
     if terms.repetitions is None:
         yield "The figures above count all collections of the schedule."
         return
-    times, basic, delta = terms.repetitions, result.epsilon("user"), result.delta or 0.0
+    times, epsilon, delta = terms.repetitions, subject.loss[0], result.delta or 0.0
     if rating := result.epsilon("rating"):
         yield f"One rating: ε = {loss(times * rating)}, {guess(times * rating)}."
-    added = loss(times * (subject.loss[0] if basic is None else basic))
-    added += f" with δ = {times * delta:g}" if basic is None else ""
-    yield f"The busiest user, by basic composition: ε = {added}."
-    if (composed := terms.epsilon_repeated) is not None:
+    basic = result.epsilon("user")
+    total = times * (epsilon if basic is None else basic)
+    at_delta = f" with δ = {times * delta:g}" if basic is None else ""
+    yield f"The busiest user, by basic composition: ε = {loss(total)}{at_delta}, {guess(total)}."
+    composed = terms.epsilon_repeated
+    if composed is not None and loss(composed) != loss(total):
         yield f"By the accountant: ε = {loss(composed)} with δ = {delta:g}, {guess(composed)}."
 
 
@@ -175,7 +182,8 @@ def _told(subject: Subject) -> Iterator[str]:
         yield "Ratings: the same ε holds against them."
         noise = None if subject.terms is None else subject.terms.embeddings_epsilon
         bounded = None if noise is None else f"ε = {loss(noise)}, by noise on what they are sent"
-        yield f"Item sets: {bounded or 'not covered; raters of a rare item can be guessed from it'}."
+        uncovered = "not covered; what they are sent follows from them without noise"
+        yield f"Item sets: {bounded or uncovered}."
 
 
 _WITHDRAWN: dict[Trust, str] = {
