@@ -1,7 +1,8 @@
 """What the site adds to Sphinx: generated parts of pages, citations by key, MathML, and drawings.
 
 [shin2018], in a page or a docstring, links to the bibliography under the same key. Formulas are MathML, which
-browsers draw themselves. Drawings stand in the page itself, to follow the theme that a reader chooses.
+browsers draw themselves. Drawings stand in the page itself, to follow the theme that a reader chooses. What
+the theme leaves out for those who use keys or a screen reader is completed.
 """
 
 from __future__ import annotations
@@ -77,8 +78,33 @@ def visit_block(translator: HTML5Translator, node: nodes.math_block) -> None:
     """Write a formula on lines of its own."""
     formula = convert(node.astext(), display="block")
     # On a narrow screen the formula is scrolled, and not the page.
-    translator.body.append(f'<div class="math" style="overflow-x: auto">{formula}</div>\n')
+    scrolled = 'class="math" style="overflow-x: auto" tabindex="0" role="group" aria-label="formula"'
+    translator.body.append(f"<div {scrolled}>{formula}</div>\n")
     raise nodes.SkipNode
+
+
+_GROUP = 'tabindex="0" role="group"'
+_COMPLETED = (
+    (re.compile(r'(role="heading")>'), r'\1 aria-level="2">'),
+    (re.compile(r'(<div class="table-wrapper[^"]*")>'), rf'\1 {_GROUP} aria-label="table">'),
+    (re.compile(r'(<div class="highlight")><pre>'), rf'\1><pre {_GROUP} aria-label="code">'),
+    (re.compile(r'(<aside class="sidebar-drawer")>'), r'\1 aria-label="pages">'),
+    (re.compile(r'(<aside class="toc-drawer[^"]*")>'), r'\1 aria-label="sections">'),
+)
+"""What the theme leaves out: levels of headings, keys for what scrolls, and names of parts."""
+
+
+def completed(page: str) -> str:
+    """Return a page of the site with what those need who use keys, or a screen reader."""
+    for pattern, complete in _COMPLETED:
+        page = pattern.sub(complete, page)
+    return page
+
+
+def complete_pages(app: Sphinx, error: Exception | None) -> None:
+    """Complete all pages that were written."""
+    for path in Path(app.outdir).rglob("*.html") if error is None else ():
+        path.write_text(completed(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
@@ -88,5 +114,6 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("source-read", cite_in_page)
     app.connect("autodoc-process-docstring", cite_in_docstring)
     app.connect("doctree-read", put_inside)
+    app.connect("build-finished", complete_pages)
     app.add_html_math_renderer("mathml", (visit_inline, None), (visit_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -19,6 +19,7 @@ __all__ = [
     "UNITS_IN_WORDS",
     "Adjacency",
     "AnyBudget",
+    "Assumptions",
     "BudgetChoice",
     "ChannelDraws",
     "ClientSampling",

@@ -188,6 +188,20 @@ LEAST_TRUST_FIRST: tuple[Trust, ...] = ("local", "shuffle", "secure-aggregation"
 
 
 @dataclass(frozen=True)
+class Assumptions:
+    """What a promise takes for granted of devices and of those between them and the server."""
+
+    colluders: int | None = None
+    """Devices that may tell the server all they know; None for any number."""
+    dropouts: float | None = None
+    """Largest share of the devices that may drop out; None for any."""
+    shufflers: int = 0
+    """Servers that mix messages, of which one has to be honest."""
+    embeddings_epsilon: float | None = None
+    """Loss of a user's item set by what all devices are sent, where the server sees it; None without one."""
+
+
+@dataclass(frozen=True)
 class Guarantee:
     """What a protocol promises to everybody who takes part in it."""
 
@@ -202,6 +216,7 @@ class Guarantee:
     """What else a reader of the figures must know about the guarantee."""
     unlinked: bool = False
     """Whether the server can tell of nothing that it sees whose it is, or what else is of the same user."""
+    assumes: Assumptions = Assumptions()
 
     @property
     def trusts_server(self) -> bool:
@@ -349,6 +364,20 @@ class PrivacyAccountant:
     def composes(self) -> bool:
         """Whether a delta lowers the losses: events whose mechanism is known compose, others add up."""
         return any(event.mechanism is not None for event in self.history)
+
+    def of_user(self, user: int, times: int = 1) -> PrivacyAccountant:
+        """Return the accountant of one user, of whom all that was released is released so many times."""
+        taking_part, history = np.packbits(np.ones(1, dtype=np.bool_)), list[Event]()
+        for event in self.history:
+            if event.took_part(self.n_users)[user]:
+                per_rating, per_user = (
+                    float(loss[user]) if isinstance(loss, np.ndarray) else loss
+                    for loss in (event.per_rating, event.per_user)
+                )
+                mechanism = event.mechanism and event.mechanism.of_user(user)
+                own = Event(event.round_index, taking_part, per_rating, per_user, mechanism)
+                history += [own] * times
+        return replace(self, rated=self.rated[[user]], history=history, claimed=None)
 
     def between_profiles(self, delta: float) -> Floats:
         """Return what every user has lost between any two profiles that the same is asked of, shape (users,).

@@ -191,6 +191,10 @@ class EventMechanism(ABC):
         """Return an epsilon of each report by itself, shape (reports,); None if a user's are one message."""
         return None
 
+    def of_user(self, user: int) -> Self:
+        """Return the mechanism about one user alone; itself, if all lose alike."""
+        return self
+
     @property
     def weight(self) -> int | Ints | None:
         """How much of an event is about a user, for all or of shape (users,), if nothing else matters.
@@ -254,6 +258,15 @@ class ChannelDraws(EventMechanism):
         """Return the draws with the bound that holds once they are shuffled."""
         return Shuffled(self, hidden)
 
+    def of_user(self, user: int) -> Self:
+        """Return the draws about the user."""
+        channel, draws = (
+            int(own[user]) if isinstance(own, np.ndarray) else own for own in (self.channel, self.draws)
+        )
+        return replace(
+            self, channel=channel, draws=draws, added=None if self.added is None else self.added[[user]]
+        )
+
     @property
     def weight(self) -> int | Ints | None:
         """The number of draws, if all are from one channel."""
@@ -278,12 +291,17 @@ class Shuffled(EventMechanism):
         """Return the lower of both bounds; amplified losses of several events add up."""
         alone = ChannelDraws.composed([(one.draws, users) for one, users in events], delta, adjacency)
         share = delta / len(events)
-        amplified = (np.where(users, one.hidden.per_user(share), 0.0) for one, users in events)
+        bounds = {one: one.hidden.per_user(share) for one in dict.fromkeys(one for one, _ in events)}
+        amplified = (np.where(users, bounds[one], 0.0) for one, users in events)
         return np.minimum(alone, sum(amplified, np.zeros(alone.size)))
 
     def per_report(self, delta: float) -> Floats | None:
         """Return the losses of reports that are messages of their own."""
         return self.hidden.per_report(delta)
+
+    def of_user(self, user: int) -> Self:
+        """Return the user's draws, among as many reports."""
+        return replace(self, draws=self.draws.of_user(user), hidden=self.hidden.of_user(user))
 
 
 @dataclass(frozen=True, eq=False)

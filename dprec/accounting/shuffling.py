@@ -345,6 +345,13 @@ class ShuffledReports:
     """Among how many reports each is shuffled, itself included; shape (reports,)."""
     n_users: int
 
+    def of_user(self, user: int) -> "ShuffledReports":
+        """Return the reports of one user, each among as many."""
+        own = np.searchsorted(self.users, [user, user + 1])
+        return ShuffledReports(
+            self.channel, np.zeros(own[1] - own[0], dtype=np.int64), self.mixed[slice(*own)], 1
+        )
+
     @cached_property
     def _sizes(self) -> tuple[Ints, Ints]:
         """Numbers of reports for which bounds are computed, and the place of every report's among them."""
@@ -406,6 +413,10 @@ class ShuffledProfiles:
     """Among how many messages each is hidden, itself included; 0 for users without an accepted report;
     shape (users,).
     """
+
+    def of_user(self, user: int) -> "ShuffledProfiles":
+        """Return the message of one user, among as many."""
+        return ShuffledProfiles(self.losses[[user]], self.mixed[[user]])
 
     def per_user(self, delta: float) -> Floats:
         """Return an epsilon for all that a user reports that holds with delta, shape (users,).

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic.json_schema import SkipJsonSchema
 
-from dprec.accounting import AnyBudget, Guarantee
+from dprec.accounting import AnyBudget, Assumptions, Guarantee
 from dprec.arrays import AnyInts, Bools, Floats, Ints
 from dprec.catalogue import Catalogue
 from dprec.completion import Completed, Guard, ItemAverage
@@ -414,12 +414,14 @@ class OneShotProtocol(CollectionProtocol):
         if on_device:
             groups, has_biases = reports.asks_further, sends or not reads_sets
             seen += notes_on_table(self.item_embeddings, has_biases=has_biases, groups_items=groups)
+        assumes = Assumptions(embeddings_epsilon=self.item_embeddings.epsilon)
         if not sends:
             why = "devices send which items were rated, and nothing that depends on how."
-            return Guarantee("proved", "local", False, why, notes=tuple(seen))
+            return Guarantee("proved", "local", False, why, tuple(seen), assumes=assumes)
         assert self.privacy is not None
         seen += MixedFamily.further_notes if self.privacy.own else reports.further_notes
         seen += self.privacy.in_words
         if self.privacy.sampled_at is not None:
-            return Guarantee("claimed", "local", False, SampledRatingsFamily.claim, notes=tuple(seen))
-        return Guarantee("proved", "local", False, f"{sharing.EXACT_CHANNEL}.", notes=tuple(seen))
+            claim = SampledRatingsFamily.claim
+            return Guarantee("claimed", "local", False, claim, tuple(seen), assumes=assumes)
+        return Guarantee("proved", "local", False, f"{sharing.EXACT_CHANNEL}.", tuple(seen), assumes=assumes)

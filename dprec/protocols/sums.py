@@ -394,7 +394,8 @@ class SumsProtocol(RoundsProtocol):
                 f"{compared_in_words(suited.adjacency, twice)}"
             )
         notes = promised, *aggregation.notes()
-        return Guarantee("proved", aggregation.trust, True, f"{aggregation.reason}.", notes)
+        reason, assumes = f"{aggregation.reason}.", aggregation.assumes
+        return Guarantee("proved", aggregation.trust, True, reason, notes, assumes=assumes)
 
     # What devices ask.
 

@@ -112,6 +112,11 @@ class Aggregation(Options):
         """Return what else a reader of the figures must know."""
         return ()
 
+    @property
+    def assumes(self) -> accounting.Assumptions:
+        """What the loss takes for granted of devices and shufflers."""
+        return accounting.Assumptions()
+
     def further_messages(self) -> FurtherMessages:
         """Return the bytes of what is exchanged around a report."""
         return FurtherMessages()

@@ -309,6 +309,11 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
             *_PROVED[self.proofs],
         )
 
+    @property
+    def assumes(self) -> accounting.Assumptions:
+        """Few colluders and dropouts; that the server follows the protocol, the trust model says."""
+        return accounting.Assumptions(self.colluders, self.dropouts)
+
     def sealed(self, sizes: Ints) -> Ints:
         """Add the bytes of proofs to those of masked vectors; see `Aggregation.sealed`."""
         if self.proofs == "none":

@@ -227,6 +227,11 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
             "The shufflers' own exchanges are left out: the counts are the same.",
         )
 
+    @property
+    def assumes(self) -> accounting.Assumptions:
+        """Few colluders and dropouts, and an honest shuffler."""
+        return accounting.Assumptions(self.colluders, self.dropouts, self.shufflers)
+
     def whole(self, sizes: Ints, layout: Layout, multiplier: float) -> Bools:
         """Return which batches have as many messages as a device can send."""
         exchange = self._exchange(layout, multiplier)

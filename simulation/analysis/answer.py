@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dprec.accounting import ComparableUnit
 from simulation.analysis.decision import SLACK, GridCell, Limits, candidates, decide, decision_grid
-from simulation.analysis.gains import NOTHING_SENT, SETS_ONLY, gain_digits, strongest
+from simulation.analysis.gains import NOTHING_SENT, POPULARITY, SETS_ONLY, gain_digits, strongest
 from simulation.analysis.protocol_results import ProtocolResult, reference_budget
 from simulation.analysis.vocabulary import Metric, listed, loss, number, plural, size
 
@@ -63,7 +63,7 @@ def answer_to(
         choices += [each for each in worth[:1] if not any(each[0].best is best for best in known)]
     if not choices:
         return Answer((_without_choice(results, metric, budget, unit),))
-    forms = {name: strongest(results, name) for name in (NOTHING_SENT, SETS_ONLY)}
+    forms = {name: strongest(results, name) for name in (NOTHING_SENT, SETS_ONLY, POPULARITY)}
     reached = {name: None if form is None else form.mean(metric.column) for name, form in forms.items()}
     sentences = [
         _sentence(cell, others, metric, reached, first=place == 0)
@@ -101,16 +101,17 @@ def _sentence(
     """Return the sentence on what to take for one thing that is protected.
 
     ``others``: the cells of other trust models.
-    ``reached``: what nothing sent reaches, and item sets alone, by the names of these baselines.
+    ``reached``: what nothing sent reaches, item sets alone and popularity, by the names of these baselines.
     """
     best, against, digits = cell.best, cell.against, gain_digits(metric)
     assert best is not None, "a choice without a protocol"
     delta = "" if cell.delta is None else f", δ = {cell.delta:g}"
     lead = f"ε = {cell.epsilon:g} for {PROTECTED[cell.unit][cell.hides]}{delta}: "
-    nothing, sets = reached[NOTHING_SENT], reached[SETS_ONLY]
+    nothing, sets, popular = (reached[name] for name in (NOTHING_SENT, SETS_ONLY, POPULARITY))
     bases = [] if nothing is None else [number(nothing, digits)]
     # Item sets count where they are revealed.
     bases += [] if sets is None or cell.hides else [f"item sets alone {number(sets, digits)}"]
+    bases += [] if popular is None else [f"popularity, without privacy, {number(popular, digits)}"]
     base = f" ({'; '.join(bases)})" if bases and (first or not cell.hides) else ""
     named = f"{best.title} in the {best.trust} model"
     if against and not against.better:
@@ -170,19 +171,19 @@ def _guesses(cell: GridCell) -> str:
         if between is None:
             apart = "; between any two profiles nothing is proved"
         elif between > epsilon * SLACK:
-            apart = f"; between any two profiles ε is {loss(between)}: {_sure(between)}"
+            apart = f"; between any two profiles ε is {loss(between)}: {guess(between)}"
     elif cell.unit == "rating" and (whole := best.epsilon("user")):
-        apart = f"; of {_guessed(whole, 'user', best)}, with {best.title}, {_sure(whole)}"
+        apart = f"; of {guessed(whole, 'user', best)}, with {best.title}, {guess(whole)}"
     return f"At ε = {epsilon:g}, {guess_in_words(epsilon, cell.unit, best)}{apart}."
 
 
 def guess_in_words(epsilon: float, unit: ComparableUnit, result: ProtocolResult) -> str:
     """Say what an epsilon that a result keeps means for a guesser."""
-    what = _guessed(epsilon, unit, result)
-    return f"a 50 % guess of {what} becomes right with at most {_sure(epsilon)}"
+    what = guessed(epsilon, unit, result)
+    return f"a 50 % guess of {what} becomes right with at most {guess(epsilon)}"
 
 
-def _guessed(epsilon: float, unit: ComparableUnit, result: ProtocolResult) -> str:
+def guessed(epsilon: float, unit: ComparableUnit, result: ProtocolResult) -> str:
     """Say what an epsilon leaves uncertain: no item set that is seen, no profiles that are further apart."""
     if unit == "rating":
         return "one rating"
@@ -199,7 +200,7 @@ def _between(epsilon: float, result: ProtocolResult) -> float | None:
     return epsilon if not known and result.trust == "local" else result.any_two
 
 
-def _sure(epsilon: float) -> str:
+def guess(epsilon: float) -> str:
     """Write how sure a guesser is at most afterwards of what was as likely as not: e^ε / (1 + e^ε)."""
     percent = 100 / (1 + math.exp(-epsilon))
     return "certainty (> 99.9 %)" if percent > 99.9 else f"{percent:.{1 if percent > 99 else 0}f} %"

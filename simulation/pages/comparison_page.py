@@ -12,7 +12,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from dprec.accounting import LEAST_TRUST_FIRST
-from simulation.analysis.answer import PROTECTED, answer_to, price
+from simulation.analysis.answer import PROTECTED, Answer, answer_to, price
 from simulation.analysis.columns import (
     RUNS,
     ResultColumn,
@@ -25,11 +25,13 @@ from simulation.analysis.columns import (
 from simulation.analysis.decision import GridCell, decision_grid
 from simulation.analysis.gains import (
     NOTHING_SENT,
+    POPULARITY,
     SETS_ONLY,
     baseline_in_words,
     gain_digits,
     nothing_sent,
     same_figures,
+    strongest,
 )
 from simulation.analysis.groups import read_groups
 from simulation.analysis.populations import (
@@ -72,6 +74,7 @@ from simulation.pages.comparison_figures import (
 from simulation.pages.drawing import Draw, Plot
 from simulation.pages.looks import SERIES, Looks, looks_of
 from simulation.pages.noise import noise_of_comparison
+from simulation.pages.officer import MOST_ASKED, Subject, officer_section
 from simulation.pages.page import Section, bullets, page, table
 from simulation.pages.sections import (
     HOW_TO_PROJECT,
@@ -103,6 +106,47 @@ class Part:
     def courses(self) -> list[Course]:
         """How its protocols do with other numbers of users."""
         return courses([*self.results, *self.files.populations], self.evaluation.metric)
+
+    @cached_property
+    def answer(self) -> Answer:
+        """What the comparison answers of it."""
+        files, metric = self.files, self.evaluation.metric
+        given = self.results, metric, files.matched_unit, files.matched_delta
+        return answer_to(*given, waiting=files.waiting)
+
+    @cached_property
+    def grid(self) -> list[GridCell]:
+        """The protocol to take for all that is protected, first what the answer names first."""
+        files, metric, unit = self.files, self.evaluation.metric, self.files.matched_unit
+        if files.waiting:
+            return []
+        # Where every promise is compared, every one has an answer.
+        models = LEAST_TRUST_FIRST if files.config.get("promises") else ()
+        given = {"epsilons": files.epsilons, "models": models}
+        cells = decision_grid(self.results, metric, unit, files.matched_delta, **given)
+        first = self.answer.cells[0].hides if self.answer.cells else True
+        return sorted(cells, key=lambda cell: cell.hides is not first)
+
+    @property
+    def answered(self) -> list[ProtocolResult]:
+        """What the answer takes, then the grid at the reference budget; nothing that nothing sent beats."""
+        budget = reference_budget(self.results)
+        cells = (*self.answer.cells, *(cell for cell in self.grid if cell.epsilon == budget))
+        taken = (cell.best for cell in cells if not cell.nothing_sent_wins)
+        return list({id(result): result for result in taken if result}.values())
+
+    @cached_property
+    def popularity(self) -> float | None:
+        """What lists reach that are the same for everybody; None where they were not run."""
+        popular = strongest(self.results, POPULARITY)
+        return None if popular is None else popular.mean(self.evaluation.metric.column)
+
+    def worth_it(self, cell: GridCell) -> bool:
+        """Return whether what is best is better than nothing sent, and no worse than popularity."""
+        reached = None if cell.best is None else cell.best.mean(self.evaluation.metric.column)
+        if reached is None or cell.nothing_sent_wins:
+            return False
+        return self.popularity is None or not self.evaluation.metric.better(self.popularity, reached)
 
     def anchor(self, result: ProtocolResult) -> str:
         """Return the anchor of the row of a result."""
@@ -151,6 +195,7 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
         [_answer(part) for part in parts],
         _first_notes(files),
         [
+            *(_officer(part) for part in parts),
             *(section for part in parts for section in _sections(part)),
             attack_section(attacks_on(files.results)),
             groups_section(groups),
@@ -198,11 +243,17 @@ def _in_words(files: ComparisonFiles) -> str:
 
 def _answer(part: Part) -> Section:
     """Return what a comparison answers of one thing that is predicted: sentences, headline and grids."""
-    files, metric = part.files, part.evaluation.metric
-    answer = answer_to(part.results, metric, files.matched_unit, files.matched_delta, waiting=files.waiting)
-    taken = [cell.best for cell in answer.cells if not cell.nothing_sent_wins]
-    content = (*answer.sentences, _headline(part, taken), *_grids(part), part.plot())
+    taken = [cell.best for cell in part.answer.cells if part.worth_it(cell)]
+    content = (*part.answer.sentences, _headline(part, taken), *_grids(part), part.plot())
     return Section(f"answer{part.suffix}", f"Answer{part.words}", content)
+
+
+def _officer(part: Part) -> Section:
+    """Return what a privacy officer asks of the protocols that are the answer."""
+    files = part.files
+    runs = ((result, files.cells(result)) for result in part.answered[:MOST_ASKED])
+    subjects = [Subject(result, files.summary(cells[0]) if cells else None) for result, cells in runs]
+    return officer_section(subjects, part.suffix, part.words)
 
 
 def _sections(part: Part) -> Iterator[Section]:
@@ -301,25 +352,11 @@ def _results_table(part: Part) -> Markup:
 
 def _grids(part: Part) -> Iterator[Markup]:
     """Yield a table for what is protected, with a row per trust model and a column per epsilon."""
-    files, unit = part.files, part.files.matched_unit
-    cells = (
-        []
-        if files.waiting
-        else decision_grid(
-            part.results,
-            part.evaluation.metric,
-            unit,
-            files.matched_delta,
-            epsilons=files.epsilons,
-            # Where every promise is compared, every one has an answer.
-            models=LEAST_TRUST_FIRST if files.config.get("promises") else (),
-        )
-    )
+    unit, every = part.files.matched_unit, bool(part.files.config.get("promises"))
     beaten = nothing_sent(part.results)
     held = f", held against {baseline_in_words(beaten)}" if beaten else ""
-    for hides, own in groupby(cells, key=lambda cell: cell.hides):
+    for hides, own in groupby(part.grid, key=lambda cell: cell.hides):
         by_model = [list(row) for _, row in groupby(own, key=lambda cell: cell.trust)]
-        every = bool(files.config.get("promises"))
         rows = [row for row in by_model if any(cell.best or (every and cell.with_less) for cell in row)]
         if rows:
             deltas = {f" with δ = {cell.delta:g}" for row in rows for cell in row if cell.delta is not None}
@@ -358,9 +395,13 @@ def _at_epsilon(place: int, first: GridCell, part: Part) -> Column[list[GridCell
             details += [f"needs {needed} users"] if needed else []
             less = cell.with_less
             details += [f"no better than {less.name} ({less.trust})"] if less else []
+            if part.popularity is not None and not part.worth_it(cell):
+                popular = number(part.popularity, gain_digits(metric))
+                details.append(f"worse than popularity, which has no privacy ({popular})")
         small = Markup("").join(Markup("<small>{}</small>").format(line) for line in details)
         vain = Markup('<div class="vain"><b>send nothing</b><small>nearest: {}</small>{}</div>')
-        shown = vain if cell.nothing_sent_wins else Markup("<div><b>{}</b>{}</div>")
+        worth = Markup("<div><b>{}</b>{}</div>") if part.worth_it(cell) else Markup("<div>{}{}</div>")
+        shown = vain if cell.nothing_sent_wins else worth
         return shown.format(part.link(best, best.name), small)
 
     return Column(f"ε {first.epsilon:g}", holds=str, text=text)

@@ -40,6 +40,7 @@ from simulation.analysis.vocabulary import (
 from simulation.configuration.strict_yaml import at
 from simulation.pages.drawing import Draw
 from simulation.pages.noise import noise_plot
+from simulation.pages.officer import Subject, officer_section
 from simulation.pages.page import Section, page, render_template, table
 from simulation.pages.run_figures import HELD_AGAINST, averaging_plot, rounds_plot, summary_plot
 from simulation.pages.sections import (
@@ -67,6 +68,7 @@ def run_page(
     notes = [] if attacks is None else [note for each in attacks.performed for note in each.notes]
     sent = "" if drawing is None else render_template("sent.svg", drawing=drawing)
     sections = [
+        officer_section([Subject(result_of(summary), summary)]),
         *([projection_section(run_projections(run, population), population)] if population else []),
         Section("sent", "What leaves one device", (sent,), folded=False),
         attack_section(attacked, notes),

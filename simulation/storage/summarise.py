@@ -24,6 +24,7 @@ from simulation.configuration.models import RunConfig
 from simulation.courses.task import Outcome, ServerOutcome
 from simulation.storage.files import Columns
 from simulation.storage.summary import (
+    REPETITIONS,
     Accuracy,
     ClaimedLoss,
     DatasetSummary,
@@ -35,6 +36,7 @@ from simulation.storage.summary import (
     PrivacySummary,
     ReadSummary,
     Summary,
+    Terms,
     TimeSummary,
     TrafficSummary,
 )
@@ -101,6 +103,7 @@ def summary_of(
         dataset=dataset,
         accuracy=accuracy,
         privacy=_privacy(config, outcome, traffic, notes),
+        terms=_terms(config, outcome, traffic),
         traffic=_traffic(outcome, dataset, traffic),
         distance=DistanceSummary.model_validate(outcome.distance),
         completion_diagnostics=outcome.diagnostics,
@@ -201,6 +204,15 @@ def _privacy(
         hides_rated_items=guarantee.hides_rated_items,
         notes=(*guarantee.statements, *notes, *outcome.notes),
     )
+
+
+def _terms(config: RunConfig, outcome: ServerOutcome, traffic: Columns) -> Terms:
+    assumed = asdict(outcome.guarantee.assumes)
+    if config.schedule is not None:
+        return Terms(**assumed)
+    user = int(traffic["epsilon_composed"].argmax())
+    again = outcome.accountant.of_user(user, REPETITIONS).get_epsilon(config.protocol.delta)
+    return Terms(**assumed, repetitions=REPETITIONS, epsilon_repeated=_finite(again[0]))
 
 
 def _spread(losses: NDArray[np.float64]) -> LossSpread:

@@ -343,6 +343,35 @@ class PrivacySummary(Document):
     notes: tuple[str, ...] = Field(description="What a reader of the figures must know.")
 
 
+REPETITIONS = 52
+"""Collections of a year, one a week."""
+
+
+class Terms(Document):
+    """What the promise takes for granted, and what it costs to ask again."""
+
+    colluders: Count | None = Field(
+        None, description="Devices that may tell the server all they know; null for any number."
+    )
+    dropouts: Amount | None = Field(
+        None, description="Largest share of the devices that may drop out; null for any."
+    )
+    shufflers: Count = Field(0, description="Servers that mix messages, of which one has to be honest.")
+    embeddings_epsilon: Amount | None = Field(
+        None, description="Loss of an item set by what all devices are sent; null where it has no noise."
+    )
+    repetitions: Count | None = Field(
+        None,
+        description="How often everything is collected anew for the next figure; null with a schedule, whose "
+        "losses are those of all its collections.",
+    )
+    epsilon_repeated: Amount | None = Field(
+        None,
+        description="What that costs the user who loses most in one run, by composition with delta; null if "
+        "none is proved.",
+    )
+
+
 class DirectionSummary(Document):
     """Bytes one way, summed over the rounds."""
 
@@ -482,6 +511,9 @@ class Summary(Document):
         default={}, description="Figures of groups of users, by what divides them; empty without groups."
     )
     privacy: PrivacySummary
+    terms: Terms | None = Field(
+        default=None, description="What it assumes, and what repetition costs; absent of old runs."
+    )
     attacks: AttackSummary | None = Field(
         default=None, description="What attacks have reached; absent without any."
     )

@@ -5,6 +5,7 @@ import re
 import pytest
 from typer.main import get_command
 
+from docs.extensions import completed
 from docs.extensions.generated import GENERATED, expand
 from simulation import RunConfig
 from simulation.comparison import ComparisonConfig
@@ -48,3 +49,16 @@ def test_links_of_documents_outside_the_site_lead_to_files(document: str) -> Non
     links = re.findall(r"\]\((?!https?:)([^)#\s]+)", text)
     here = [link for link in links if not link.startswith("pilot/") or (ROOT / "pilot").exists()]
     assert [link for link in here if not (ROOT / link).is_file()] == []
+
+
+def test_what_scrolls_is_reached_by_key_and_headings_have_a_level() -> None:
+    group = 'tabindex="0" role="group"'
+    written = {
+        '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+        '<div class="table-wrapper">': f'<div class="table-wrapper" {group} aria-label="table">',
+        '<div class="highlight"><pre>': f'<div class="highlight"><pre {group} aria-label="code">',
+        '<aside class="toc-drawer no-toc">': '<aside class="toc-drawer no-toc" aria-label="sections">',
+        "<p>text</p>": "<p>text</p>",
+    }
+    for page, complete in written.items():
+        assert completed(page) == completed(complete) == complete

@@ -13,12 +13,14 @@ from dprec.accounting import (
     ChannelDraws,
     Epsilon,
     EventMechanism,
+    HiddenMessages,
     LargestLoss,
     NoisySum,
     Poisson,
     PrivacyAccountant,
     PrivacyLossDistribution,
     ShuffledProfiles,
+    ShuffledReports,
     SubsampledGaussian,
     compose,
     dominating_channel,
@@ -26,6 +28,7 @@ from dprec.accounting import (
     largest_mu,
     note_on_delta,
 )
+from dprec.accounting.events import Shuffled
 from dprec.channel import Channel
 from dprec.mechanisms.laplace import BoundedLaplace
 from dprec.mechanisms.randomized_response import RandomizedResponse
@@ -295,6 +298,40 @@ def test_the_largest_loss_so_far_is_that_of_all_users(
             expected = accountant.get_epsilon(1e-6).max()
             assert largest.so_far() == (pytest.approx(expected, rel=1e-12) if expected < math.inf else None)
     assert LargestLoss(accountant, 1e-6).so_far() == largest.so_far()
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        ChannelDraws((TWO_BITS, dominating_channel(0.1)), np.arange(20) % 2, np.arange(20), np.ones(20) / 8),
+        NoisySum(0.2),
+        SubsampledGaussian(0.5, Poisson(0.1)),
+        HiddenMessages(2, 30.0),
+        Shuffled(
+            ChannelDraws((TWO_BITS,), draws=np.arange(1, 21)),
+            ShuffledReports(TWO_BITS, np.repeat(np.arange(20), np.arange(1, 21)), np.full(210, 1000), 20),
+        ),
+        Shuffled(
+            ChannelDraws((dominating_channel(0.5),)),
+            ShuffledProfiles(np.full(20, 0.5), np.arange(20) * 100),
+        ),
+        None,
+    ],
+)
+def test_one_user_loses_as_much_alone_as_among_all(mechanism: EventMechanism | None) -> None:
+    """Of what was released once, and three times, in the rounds in which the user took part."""
+    once, draws = PrivacyAccountant(everybody(20)), np.random.default_rng(5)
+    for number in (1, 2):
+        once.step(number, draws.random(20) < 0.8, 0.5, 20 + np.arange(20.0), mechanism)
+    thrice = PrivacyAccountant(everybody(20), once.history * 3)
+    # Amplified losses have equal shares of delta, of which a user alone has fewer, and a finer grid.
+    close = 0.1 if isinstance(mechanism, Shuffled) else 1e-9
+    for user in (0, 7, 19):
+        for times, whole in ((1, once), (3, thrice)):
+            alone = once.of_user(user, times)
+            for delta in (0.0, 1e-6):
+                assert alone.get_epsilon(delta)[0] == pytest.approx(whole.get_epsilon(delta)[user], rel=close)
+            np.testing.assert_equal(alone.get_epsilon(per="rating")[0], whole.get_epsilon(per="rating")[user])
 
 
 def test_nobody_has_lost_anything_before_the_first_event() -> None:

@@ -1,0 +1,227 @@
+"""What a privacy officer asks of protocols, answered from what runs promise and send: it prints on a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from dprec.accounting import Trust
+from simulation.analysis.answer import guess, guessed
+from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.vocabulary import DASH, loss, plural
+from simulation.pages.page import Section, table
+from simulation.storage.column import Column
+from simulation.storage.summary import REPETITIONS, Summary, Terms
+
+MOST_ASKED = 6
+"""Protocols whose answers fit on a printed page."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A protocol at a budget, of which an officer asks."""
+
+    result: ProtocolResult
+    summary: Summary | None
+    """Of one of its runs; None where none is in the directory, so that what it assumes is unknown."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is sent."""
+        return self.result.server_sees == "nothing"
+
+    @property
+    def terms(self) -> Terms | None:
+        """What its promise assumes; None where that is unknown."""
+        return None if self.summary is None else self.summary.terms
+
+    @property
+    def loss(self) -> tuple[float, float] | None:
+        """The loss of the busiest user, and the delta with which it holds; None where none is proved."""
+        result, basic = self.result, self.result.epsilon("user")
+        if result.composed is not None and (basic is None or result.composed < basic):
+            return result.composed, result.delta or 0.0
+        return None if basic is None else (basic, 0.0)
+
+
+def officer_section(subjects: Sequence[Subject], suffix: str = "", words: str = "") -> Section:
+    """Return the section that answers an officer's questions; empty without a protocol.
+
+    ``suffix``: of its anchor; ``words``: what distinguishes it from others of the page.
+    """
+
+    def answered(subject: Subject) -> Column[_Question]:
+        return Column(subject.result.title, holds=str, text=lambda asked: _lines(asked.answer(subject)))
+
+    asked: Column[_Question] = Column("question", holds=str, text=lambda question: question.words)
+    caption = "Answers follow from what the runs promised, sent and lost"
+    shown = table(caption, [asked, *map(answered, subjects)], _QUESTIONS, sortable=False, style="officer")
+    content = (shown, _FOR_ALL) if subjects else ()
+    return Section(f"officer{suffix}", f"For the privacy officer{words}", content)
+
+
+def _lines(sentences: Iterator[str]) -> Markup:
+    """Return sentences below each other, in which no figure goes on in the next line."""
+    whole = (re.sub(r"(?<=[εδ]) = | (?=%)|(?<=>) ", _unbroken, each) for each in sentences)
+    return Markup("").join(Markup("<div>{}</div>").format(each) for each in whole) or Markup(DASH)
+
+
+def _unbroken(found: re.Match[str]) -> str:
+    return found[0].replace(" ", "\N{NO-BREAK SPACE}")
+
+
+_FOR_ALL = (
+    "Audited: dprec audit measures a lower bound on ε, which can refute a promise but not prove it. Assumed: "
+    "devices run what was installed and draw their noise in secret; a simulation draws it from a seed. Out "
+    "of scope: traffic analysis, the operating system of a device, and settings chosen on private ratings. "
+    "Where each rating is answered once and the answer repeated, repetition costs nothing more."
+)
+"""What holds of all protocols."""
+
+
+def _seen(subject: Subject) -> Iterator[str]:
+    if subject.silent:
+        yield "Nobody sees anything."
+        return
+    yield f"The server: {subject.result.server_sees}, and which devices take part."
+    if subject.result.needed_trust == "shuffle":
+        yield "Shufflers: how many messages a device sends, not what they say."
+
+
+_DEVIATING: dict[Trust, str] = {
+    "local": "Nobody is trusted: a device protects its own report and answers only what it was installed "
+    "for. A server that deviates learns no more.",
+    "shuffle": "Shufflers mix the messages; one honest one is enough. If all collude with the server, "
+    "{alone}.",
+    "secure-aggregation": "The server adds up masked numbers and must follow the protocol. If it deviates, "
+    "it can unmask single devices, whose own share of the noise is too small.",
+    "central": "The server adds up and adds the noise. It holds the data in clear: nothing protects them "
+    "from the server, or from whoever breaks into it.",
+}
+"""Who adds up, and what if it deviates."""
+
+
+def _deviating(subject: Subject) -> Iterator[str]:
+    if subject.silent:
+        yield "Nobody: nothing is added up."
+        return
+    if subject.result.status == "none":
+        yield "The server, to which nothing is promised."
+        return
+    alone = subject.result.epsilon("user")
+    bounded = "nothing is proved" if alone is None else f"a user loses up to ε = {loss(alone)}"
+    yield _DEVIATING[subject.result.needed_trust].format(alone=bounded)
+
+
+def _assumed(subject: Subject) -> Iterator[str]:
+    terms = subject.terms
+    if subject.silent:
+        yield "None."
+    elif terms is not None and terms.colluders is not None:
+        yield f"At most {plural(terms.colluders, 'device')} collude with the server; with more, ε is larger."
+        lost = "with more, nothing is released and the budget is spent"
+        yield f"At most {terms.dropouts:.0%} of the devices drop out; {lost}."
+    elif terms is not None and terms.shufflers:
+        yield "None, but the other reports are drawn as the protocol says."
+    elif terms is not None:
+        yield "None: any number of devices may collude or drop out."
+    if terms is not None and terms.shufflers:
+        yield f"At least 1 of {terms.shufflers} shufflers is honest."
+
+
+def _meaning(subject: Subject) -> Iterator[str]:
+    result, rating = subject.result, subject.result.epsilon("rating")
+    if rating:
+        given = ", given or not" if result.hides else ""
+        yield f"One rating{given}: ε = {loss(rating)}, {guess(rating)}."
+    if subject.loss is None:
+        yield "Everything that a user sends: no ε is proved."
+        return
+    epsilon, delta = subject.loss
+    what = guessed(epsilon, "user", result).replace("a user", "the busiest user")
+    failing = f"; may fail with probability δ = {delta:g}" if delta else ""
+    yield f"{what[0].upper()}{what[1:]}: ε = {loss(epsilon)}, {guess(epsilon)}{failing}."
+    between = result.any_two
+    if result.hides and between is not None and loss(between) != loss(epsilon):
+        yield f"Which of two profiles a user has: ε = {loss(between)}, {guess(between)}."
+
+
+def _repeated(subject: Subject) -> Iterator[str]:
+    result, terms = subject.result, subject.terms
+    if subject.silent:
+        yield "Nothing."
+    if subject.silent or subject.loss is None or terms is None:
+        return
+    if terms.repetitions is None:
+        yield "The figures above count all collections of the schedule."
+        return
+    times, epsilon, delta = terms.repetitions, subject.loss[0], result.delta or 0.0
+    if rating := result.epsilon("rating"):
+        yield f"One rating: ε = {loss(times * rating)}, {guess(times * rating)}."
+    basic = result.epsilon("user")
+    total = times * (epsilon if basic is None else basic)
+    at_delta = f" with δ = {times * delta:g}" if basic is None else ""
+    yield f"The busiest user, by basic composition: ε = {loss(total)}{at_delta}, {guess(total)}."
+    composed = terms.epsilon_repeated
+    if composed is not None and loss(composed) != loss(total):
+        yield f"By the accountant: ε = {loss(composed)} with δ = {delta:g}, {guess(composed)}."
+
+
+def _told(subject: Subject) -> Iterator[str]:
+    result, summary = subject.result, subject.summary
+    if subject.silent or (summary is not None and not summary.traffic.downlink.payload_bytes):
+        yield "Nothing: they are sent nothing."
+    elif result.status in ("none", "declared"):
+        yield "What they are sent follows from everybody's data, and no ε is proved."
+    elif result.hides:
+        yield "What they are sent follows from what ε covers, so the same ε holds against them."
+    else:
+        yield "Ratings: the same ε holds against them."
+        noise = None if subject.terms is None else subject.terms.embeddings_epsilon
+        bounded = None if noise is None else f"ε = {loss(noise)}, by noise on what they are sent"
+        uncovered = "not covered; what they are sent follows from them without noise"
+        yield f"Item sets: {bounded or uncovered}."
+
+
+_WITHDRAWN: dict[Trust, str] = {
+    "local": "The server can delete a user's reports and learn again without them.",
+    "shuffle": "Nothing that was sent: messages carry no sender.",
+    "secure-aggregation": "Nothing that was sent: no part can be taken out of a sum.",
+    "central": "The server can delete a user's data; what was released stays.",
+}
+
+
+def _withdrawn(subject: Subject) -> Iterator[str]:
+    if subject.silent:
+        yield "Nothing was sent."
+        return
+    yield _WITHDRAWN[subject.result.needed_trust]
+    yield "A device that leaves sends nothing more; no ε is refunded."
+
+
+def _known(subject: Subject) -> Iterator[str]:
+    summary, status = subject.summary, subject.result.status
+    yield f"{status.capitalize()}." if summary is None else summary.privacy.notes[0]
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What an officer asks."""
+
+    words: str
+    answer: Callable[[Subject], Iterator[str]]
+
+
+_QUESTIONS = (
+    _Question("Who sees what?", _seen),
+    _Question("Who adds up, and what if it deviates?", _deviating),
+    _Question("Which colluders and dropouts are assumed?", _assumed),
+    _Question("What does a guess of 50 % become, at most?", _meaning),
+    _Question(f"What do {REPETITIONS} repetitions add up to?", _repeated),
+    _Question("What do other customers learn from what they are sent?", _told),
+    _Question("What can be withdrawn?", _withdrawn),
+    _Question("What is proved?", _known),
+)

@@ -1,0 +1,202 @@
+"""What a privacy officer is answered: figures follow from losses, words from trust and assumptions."""
+
+import base64
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dprec.sums import SecureAggregation
+from simulation.analysis.protocol_results import result_of
+from simulation.pages.drawing import Rendered
+from simulation.pages.officer import MOST_ASKED, Subject, officer_section
+from simulation.pages.page import page
+from simulation.storage.summary import read_summary
+from tests.simulation.pages.browser import Browser, in_browser
+from tests.simulation.pages.conftest import add_baseline, alter_summary, words_of, write_comparison, write_run
+
+TERMS = {"repetitions": 52, "epsilon_repeated": 9.0946}
+WHOLE: dict[str, Any] = {
+    "privacy.epsilon_per_rating": None,
+    "privacy.epsilon_per_user.max": None,
+    "privacy.epsilon_composed.max": 1.0,
+    "privacy.epsilon_any_two": 2.1229,
+    "privacy.hides_rated_items": True,
+    "terms": TERMS,
+}
+
+
+def answers(page: str) -> dict[str, list[str]]:
+    """Return what a run's page answers to each question, in sentences."""
+    block = page.partition('aria-labelledby="officer"')[2].partition("</section>")[0]
+    rows = re.findall(r'<th scope="row"[^>]*>(.*?)</th>\s*<td[^>]*>(.*?)</td>', block)
+    plain = {unescape(asked).replace("\xa0", " "): answered.replace("\xa0", " ") for asked, answered in rows}
+    return {asked: re.findall("<div>(.*?)</div>", unescape(given)) for asked, given in plain.items()}
+
+
+def asked_of(folder: Path, altered: dict[str, Any], **settings: Any) -> dict[str, list[str]]:
+    return answers(words_of(write_run(folder / "run", altered=altered, **settings))[0])
+
+
+GUESS, YEAR = "What does a guess of 50 % become, at most?", "What do 52 repetitions add up to?"
+OTHERS, DEVIATES = (
+    "What do other customers learn from what they are sent?",
+    "Who adds up, and what if it deviates?",
+)
+ASSUMED, SEES, WITHDRAWN = (
+    "Which colluders and dropouts are assumed?",
+    "Who sees what?",
+    "What can be withdrawn?",
+)
+
+
+def test_a_promise_per_rating(tmp_path: Path) -> None:
+    """1 per rating, of at most 200 ratings: e / (1 + e) = 73.1 %."""
+    answered = asked_of(
+        tmp_path, {"terms": {**TERMS, "epsilon_repeated": 400.0}, "privacy.epsilon_composed.max": 7.5}
+    )
+    assert answered[GUESS] == [
+        "One rating: ε = 1, 73 %.",
+        "All values that the busiest user sends: ε = 7.5, certainty (> 99.9 %); may fail with probability "
+        "δ = 1e-06.",
+    ]
+    (rating, basic, composed) = answered[YEAR]
+    assert rating == "One rating: ε = 52, certainty (> 99.9 %)."
+    (epsilon,) = re.findall(r"basic composition: ε = ([\d,]+), certainty", basic)
+    assert int(epsilon.replace(",", "")) % 52 == 0
+    assert composed == "By the accountant: ε = 400 with δ = 1e-06, certainty (> 99.9 %)."
+    assert answered[SEES] == ["The server: rated items, noise, and which devices take part."]
+    assert answered[ASSUMED] == ["None: any number of devices may collude or drop out."]
+    assert answered[WITHDRAWN][0] == "The server can delete a user's reports and learn again without them."
+    assert answered["What is proved?"] == ["Proved: as made up."]
+
+
+def test_the_busiest_loses_no_more_than_the_sum(tmp_path: Path) -> None:
+    terms = {**TERMS, "epsilon_repeated": 156.0}
+    altered = {"privacy.epsilon_per_user.max": 3.0, "privacy.epsilon_composed.max": 3.0, "terms": terms}
+    answered = asked_of(tmp_path, altered)
+    assert answered[GUESS][1] == "All values that the busiest user sends: ε = 3, 95 %."
+    assert answered[YEAR][1:] == ["The busiest user, by basic composition: ε = 156, certainty (> 99.9 %)."]
+
+
+def test_whole_profiles_in_sums(tmp_path: Path) -> None:
+    answered = asked_of(tmp_path, WHOLE, trust="central")
+    assert answered[GUESS] == [
+        "Whether the busiest user has this profile or none: ε = 1, 73 %; may fail with probability "
+        "δ = 1e-06.",
+        "Which of two profiles a user has: ε = 2.123, 89 %.",
+    ]
+    assert answered[YEAR] == [
+        "The busiest user, by basic composition: ε = 52 with δ = 5.2e-05, certainty (> 99.9 %).",
+        "By the accountant: ε = 9.095 with δ = 1e-06, certainty (> 99.9 %).",
+    ]
+    assert answered[WITHDRAWN][0] == "The server can delete a user's data; what was released stays."
+
+
+def test_secure_aggregation_says_whom_it_bears(tmp_path: Path) -> None:
+    terms = {**TERMS, "colluders": 5, "dropouts": 0.1}
+    answered = asked_of(tmp_path, {**WHOLE, "terms": terms}, trust="secure-aggregation")
+    assert answered[ASSUMED] == [
+        "At most 5 devices collude with the server; with more, ε is larger.",
+        "At most 10% of the devices drop out; with more, nothing is released and the budget is spent.",
+    ]
+    assert "must follow the protocol" in answered[DEVIATES][0]
+    assert answered[SEES] == ["The server: noisy sums only, and which devices take part."]
+
+
+@pytest.mark.parametrize(
+    ("alone", "said"), [(None, "nothing is proved"), (40.0, "a user loses up to ε = 40")]
+)
+def test_shufflers_who_all_collude(tmp_path: Path, alone: float | None, said: str) -> None:
+    terms = {**TERMS, "shufflers": 2}
+    altered = {**WHOLE, "terms": terms, "privacy.epsilon_per_user.max": alone}
+    answered = asked_of(tmp_path, altered, trust="shuffle")
+    assert answered[DEVIATES][0].endswith(f"If all collude with the server, {said}.")
+    assert answered[ASSUMED] == [
+        "None, but the other reports are drawn as the protocol says.",
+        "At least 1 of 2 shufflers is honest.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("altered", "said"),
+    [
+        ({}, ["Nothing: they are sent nothing."]),
+        (
+            {"traffic.downlink.payload_bytes": 9},
+            ["Ratings: the same ε holds against them.",
+             "Item sets: not covered; what they are sent follows from them without noise."],
+        ),
+        (
+            {"traffic.downlink.payload_bytes": 9, "terms": {**TERMS, "embeddings_epsilon": 2.0}},
+            ["Ratings: the same ε holds against them.", "Item sets: ε = 2, by noise on what they are sent."],
+        ),
+        (
+            {"traffic.downlink.payload_bytes": 9, "privacy.hides_rated_items": True},
+            ["What they are sent follows from what ε covers, so the same ε holds against them."],
+        ),
+        (
+            {"traffic.downlink.payload_bytes": 9, "privacy.status": "declared"},
+            ["What they are sent follows from everybody's data, and no ε is proved."],
+        ),
+    ],
+)  # fmt: skip
+def test_what_others_learn(tmp_path: Path, altered: dict[str, Any], said: list[str]) -> None:
+    assert asked_of(tmp_path, altered)[OTHERS] == said
+
+
+def test_where_nothing_is_sent_nobody_learns(tmp_path: Path) -> None:
+    answered = asked_of(tmp_path, {"traffic.uplink.message_mean_per_user": 0})
+    assert answered[SEES] == ["Nobody sees anything."]
+    assert answered[ASSUMED] == ["None."]
+    assert answered[YEAR] == ["Nothing."]
+
+
+def test_what_is_unknown_has_a_dash(tmp_path: Path) -> None:
+    without = {"mechanism": "none", "epsilon": None, "completion": "mf"}
+    unknown = {"privacy.epsilon_composed.max": None, "privacy.epsilon_per_user.max": None}
+    answered = asked_of(tmp_path, unknown, **without)
+    assert answered[GUESS] == ["Everything that a user sends: no ε is proved."]
+    assert answered[YEAR] == []
+    assert answered[DEVIATES] == ["The server, to which nothing is promised."]
+    schedule = asked_of(tmp_path / "weekly", {"terms": {}})
+    assert schedule[YEAR] == ["The figures above count all collections of the schedule."]
+
+
+SIX = [{"name": f"protocol-{place}", "rmse": 0.8 + place / 100, "per": "user"} for place in range(2)]
+
+
+def test_a_comparison_asks_what_the_answer_names(tmp_path: Path) -> None:
+    folder = add_baseline(write_comparison(tmp_path / "comparison", SIX, match={"epsilon": "user"}), 1.1)
+    block = words_of(folder)[0].partition('aria-labelledby="officer"')[2].partition("</section>")[0]
+    assert re.findall(r"<th scope=\"col\">\s*<span>(.*?)</span>", block) == ["question", "protocol-0"]
+    hopeless = add_baseline(write_comparison(tmp_path / "hopeless", SIX, match={"epsilon": "user"}), 0.1)
+    assert 'aria-labelledby="officer"' not in words_of(hopeless)[0]
+
+
+ALONE = """
+for (const each of document.querySelectorAll("details")) each.open = true;
+for (const each of document.querySelectorAll("header, aside, section")) {
+  each.hidden = each.getAttribute("aria-labelledby") !== "officer";
+}
+"""
+
+
+@in_browser
+def test_it_prints_on_one_page(browser: Browser, tmp_path: Path) -> None:
+    """Even with as many protocols as a page asks of, all of which assume something."""
+    terms, real = {**TERMS, "colluders": 5, "dropouts": 0.1, "shufflers": 2}, SecureAggregation.reason
+    run = write_run(tmp_path / "run", altered={**WHOLE, "terms": terms}, trust="shuffle", notes=[])
+    alter_summary(run, {"privacy.notes": [f"Proved: {real}."], "name": "best-secure-aggregation-per-user"})
+    summary = read_summary(run)
+    section = officer_section([Subject(result_of(summary), summary)] * MOST_ASKED)
+    file = tmp_path / "report.html"
+    file.write_text(
+        page("study", "dprec comparison", "", [], [], [section], lambda plot: Rendered(plot, "", None))
+    )
+    browser.open(file, 1280)
+    browser.run(ALONE)
+    printed = browser.devtools("Page.printToPDF", preferCSSPageSize=True)["data"]
+    assert len(re.findall(rb"/Type /Page\b", base64.b64decode(printed))) == 1
