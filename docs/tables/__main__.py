@@ -28,6 +28,7 @@ from docs.tables.answer import choices, grid
 from docs.tables.benchmarks import benchmark, measured_at
 from docs.tables.field import field, field_bytes, left
 from docs.tables.figures import figures
+from docs.tables.groups import groups
 from docs.tables.leaderboard import leaderboard, made
 from docs.tables.moved import moved
 from docs.tables.promises import changed, deviations, index, promises
@@ -48,6 +49,7 @@ _MAKERS = (
     field_bytes,
     figures_at,
     grid,
+    groups,
     guesses,
     index,
     leaderboard,

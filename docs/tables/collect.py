@@ -2,7 +2,8 @@
 
     python -m docs.tables.collect DIR -o docs/results/NAME.csv --command "dprec compare ..."
 
-Every figure is taken from comparison.csv as the comparison's page takes it, and rounded.
+Every figure is taken from comparison.csv as the comparison's page takes it, and rounded. Groups of users
+stand in NAME/groups.csv, as the comparison has them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -27,7 +29,7 @@ from simulation.analysis.vocabulary import Metric
 from simulation.console.terminal import exit_code
 from simulation.storage.attacked import titled
 from simulation.storage.columns import column
-from simulation.storage.directories import TABLE, cell_key
+from simulation.storage.directories import GROUPS, TABLE, cell_key
 from simulation.storage.files import Row, csv_of_rows
 
 FIGURES = (
@@ -55,12 +57,12 @@ FIGURES = (
         for way in ("up", "down")
     ),
 )
-"""Columns of comparison.csv that are kept, beside those of attacks."""
+"""Columns of comparison.csv that are kept, beside those of attacks and newcomers."""
 
 
-def is_of_attacks(name: str) -> bool:
-    """Return whether a column is a figure of an attack, or what that is judged by."""
-    return (column(name).key or "").startswith("attacks.") or bool(titled(name))
+def is_kept(name: str) -> bool:
+    """Return whether a column is kept without being listed: of attacks, with bounds, and of newcomers."""
+    return (column(name).key or "").startswith(("attacks.", "accuracy.newcomers.")) or bool(titled(name))
 
 
 def rows_of(files: ComparisonFiles) -> list[Row]:
@@ -125,8 +127,8 @@ def _row(result: ProtocolResult, metric: Metric) -> Row:
     assert accuracy is not None  # it is what was evaluated
     data = {"dataset": result.data[0], "panel": result.data[2], "baseline": result.baseline}
     row: Row = {"name": result.name, "epsilon": result.budget, "population": result.population, **data}
-    attacked = [name for name in result.rows[0] if is_of_attacks(name)]
-    row |= {name: _figure(result, name) for name in (*FIGURES, *attacked)} | {"runs": len(accuracy.figures)}
+    further = [name for name in result.rows[0] if is_kept(name)]
+    row |= {name: _figure(result, name) for name in (*FIGURES, *further)} | {"runs": len(accuracy.figures)}
     row |= {"deviation": accuracy.deviation if accuracy.seeds or accuracy.folds else None}
     # The interval over users is of all runs, and the same in each of their lines.
     across = (PUBLIC, AGAINST, *gain_columns(metric)[1:], *PLAIN)
@@ -173,6 +175,9 @@ def collect(directory: Path, output: Path, how: Path, command: str, before: Sequ
     made = {key: list(value) if isinstance(value, tuple) else value for key, value in made.items()}
     text = yaml.safe_dump(made, sort_keys=False, width=110)
     how.write_text(text, encoding="utf-8")
+    if (directory / GROUPS).is_file():
+        output.with_suffix("").mkdir(exist_ok=True)
+        shutil.copy(directory / GROUPS, output.with_suffix(""))
 
 
 if __name__ == "__main__":

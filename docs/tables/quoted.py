@@ -133,8 +133,10 @@ def _figure(name: str) -> Callable[[ProtocolResult], str]:
 
 
 def _shown(name: str) -> Column[Any]:
-    """Return a column; those that no version declares, as of attacks, hold shares."""
+    """Return a column; places are whole, and those that no version declares, as of attacks, hold shares."""
     declared = column(name)
+    if "rank" in name.split("_"):
+        return replace(declared, digits=0)
     return declared if declared.key else replace(declared, digits=3)
 
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from docs.tables import __main__ as documents
-from docs.tables.collect import FIGURES, collect, is_of_attacks, rows_of
+from docs.tables.collect import FIGURES, collect, is_kept, rows_of
 from docs.tables.results import DOCS, MOVED, files_of, made_of, names
 from dprec.errors import RunError
 from simulation import compare
@@ -147,7 +147,7 @@ def differences(table: str, before: Rows, after: Rows, tolerance: float) -> Iter
     """Yield the figures of both that differ by more than a tolerance."""
     for key in before.keys() & after.keys():
         for figure in before[key].keys() & after[key].keys():
-            if figure not in FIGURES and not is_of_attacks(figure):
+            if figure not in FIGURES and not is_kept(figure):
                 continue
             old, new = before[key][figure], after[key][figure]
             if old != new and not _near(old, new, tolerance):

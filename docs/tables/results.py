@@ -111,7 +111,7 @@ def names() -> list[str]:
 def files_of(name: str) -> tuple[Path, Path]:
     """Return where a summary is, and where it stands how it was made."""
     folder = RESULTS / name
-    if folder.is_dir():
+    if (folder / _MADE).is_file():
         return folder / TABLE, folder / _MADE
     return RESULTS / f"{name}.csv", RESULTS / f"{name}.yaml"
 

@@ -85,8 +85,7 @@ class Promotion(Attack):
             ways += [Way(each, False) for each in own or ("contrast",)]
         moved = {way: self._lied(game, targets, way, self.share) for way in ways}
         few = np.linspace(0, honest.n_users - 1, min(_FEW, honest.n_users)).astype(np.int64)
-        ranks = {way: seen_of(targets, honest, shown, few).rank for way, shown in moved.items()}
-        best = (min if self.goal == "promote" else max)(moved, key=lambda way: ranks[way])
+        best = max(moved, key=lambda way: self._reached(seen_of(targets, honest, moved[way], few)))
         many = np.linspace(0, honest.n_users - 1, min(_MANY, honest.n_users)).astype(np.int64)
         before, after = (seen_of(targets, honest, shown, many) for shown in (game.shown, moved[best]))
         number = number_of_liars(honest.n_users, self.share)
@@ -102,6 +101,11 @@ class Promotion(Attack):
             reached = seen_of(targets, honest, shown, many)
             figures |= zip(_by_share(share), map(Figure, reached, before), strict=False)
         return Attacked(figures, notes)
+
+    def _reached(self, seen: "Standing") -> tuple[float, float]:
+        """Return what ways to lie are compared by, the larger the better for the liars."""
+        towards = 1.0 if self.goal == "promote" else -1.0
+        return towards * seen.hit_rate, -towards * seen.rank
 
     def _lied(self, game: Game, targets: Ints, way: "Way", share: float) -> Shown:
         """Return what honest users are shown beside liars who lie in some way."""

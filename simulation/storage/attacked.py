@@ -21,8 +21,8 @@ _TITLES = {
     r"attribute_auc_(\w+)": r"attribute \1, AUC",
     r"attribute_accuracy_(\w+)": r"attribute \1, right guesses",
     r"shadow_tpr_at_1_percent": "taking part, true positives at 1 %",
-    r"target_hit_rate_at_10_at_(\d+)(?:_(\d+))?_percent": r"target, hit rate at 10, \1.\2 % liars",
-    r"target_rank_at_(\d+)(?:_(\d+))?_percent": r"target, rank, \1.\2 % liars",
+    r"target_hit_rate_at_10_at_(\d+)(?:_(\d+))?_percent": r"target, hit rate at 10, \1.\2 % malicious users",
+    r"target_rank_at_(\d+)(?:_(\d+))?_percent": r"target, rank, \1.\2 % malicious users",
     r"damage_rmse": "damage, RMSE",
     r"damage_ndcg": "damage, NDCG at 10",
 }

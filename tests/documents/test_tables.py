@@ -12,11 +12,14 @@ import yaml
 from docs.tables.__main__ import documents, filled
 from docs.tables.collect import provenance_of, rows_of
 from docs.tables.figures import figures
+from docs.tables.groups import groups
 from docs.tables.results import RESULTS, files_of, names, papers, summary, systems
+from simulation.analysis.groups import row_of
 from simulation.analysis.protocol_results import read_comparison
 from simulation.configuration.strict_yaml import presets
-from simulation.storage.directories import COMPARISON, TABLE
-from simulation.storage.files import csv_of_rows
+from simulation.storage.directories import COMPARISON, GROUPS, TABLE
+from simulation.storage.files import Row, csv_of_rows
+from simulation.storage.summary import GroupSummary
 from tests.paths import ROOT
 from tests.results import row
 
@@ -57,7 +60,9 @@ def test_programs_that_chose_settings_are_there_or_described_and_presets_are_kno
 
 def test_every_summary_says_how_it_was_made() -> None:
     benchmarks = RESULTS / "benchmarks"
-    tables = {path for path in RESULTS.rglob("*.csv") if benchmarks not in path.parents}
+    tables = {
+        path for path in RESULTS.rglob("*.csv") if benchmarks not in path.parents and path.name != GROUPS
+    }
     assert tables == {files_of(name)[0] for name in names()}
     for name in names():
         made = summary(name).made
@@ -95,3 +100,27 @@ def test_a_comparison_is_summed_up_over_its_seeds(tmp_path: Path) -> None:
     assert made.splits == {"made-up": "holdout, test fraction 0.2"}
     assert (bits["status"], bits["rmse"], bits["runs"]) == ("proved", 0.95, 2)
     assert (alone["baseline"], alone["epsilon"]) == ("nothing-sent", None)
+
+
+def test_a_table_of_groups_has_who_is_worse_off_and_would_be_by_luck(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def line(name: str, budget: float | None, by: str, group: str, rmse: float, worse: float) -> Row:
+        figures = dict.fromkeys(GroupSummary.model_fields) | {"users": 3, "test_ratings": 9}
+        own = {"group": group, "rmse": rmse, "rmse_alone": 1.1, "worse": worse, "worse_by_chance": 0.026}
+        return {**row_of({"name": name, "epsilon": budget}, by, GroupSummary(**{**figures, **own}))}
+
+    lines = [
+        line("bits", 1.0, "gender", "F", 0.9456, 0.114),
+        line("bits", 3.0, "gender", "F", 0.9, 0.1),
+        line("bits", 1.0, "activity", "20 to 33", 1.0, 0.2),
+        line("clear", None, "gender", "F", 0.93, 0.0),
+    ]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / GROUPS).write_text("".join(csv_of_rows(lines)), encoding="utf-8")
+    monkeypatch.setattr("docs.tables.groups.RESULTS", tmp_path)
+    assert groups("mine", "gender", "1", "bits", "clear").splitlines() == [
+        "|  | alone | `bits` | `clear` |",
+        "| --- | --: | --: | --: |",
+        "| F | 1.100 | 0.946, 11 % (3) | 0.930, 0 % (3) |",
+    ]
