@@ -1,8 +1,8 @@
 """How loud one user can be: what a channel lets somebody say who chooses symbols instead of drawing them.
 
 Noise that hides an honest answer makes it quiet, and the server makes up for that by how it reads answers.
-One that is not drawn is not quiet: a liar sends the symbols that are read as most (maximal gain, Cao, Jia and
-Gong [cao2021]), so the smaller epsilon is, the more honest users it outweighs.
+One that is not drawn is not quiet: a malicious user sends the symbols that are read as most (maximal gain,
+Cao, Jia and Gong [cao2021]), so the smaller epsilon is, the more honest users it outweighs.
 """
 
 import numpy as np

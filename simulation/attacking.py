@@ -64,7 +64,7 @@ class Laboratory:
         return Shown(outcome.predict, outcome.predict_rows, self.judged.measured, outcome.scores)
 
     def with_liars(self, liars: Liars) -> Shown:
-        """Return what they are shown when liars take part after them, with the same draws.
+        """Return what they are shown when malicious users take part after them, with the same draws.
 
         Raises PlayedOnceError under a schedule.
         """
@@ -146,7 +146,7 @@ class Laboratory:
 
 
 def outcome_with_liars(installer: Installer, evaluator: Evaluator, keys: RunKeys, liars: Liars) -> Outcome:
-    """Run a protocol that liars take part in, after all honest users, whose reports stay what they are.
+    """Run a protocol in which malicious users take part, after honest users, whose reports stay as they are.
 
     ``evaluator``, ``keys``: of the run without them.
     """

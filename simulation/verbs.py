@@ -257,7 +257,7 @@ def attack(
     progress: Progress = silent,
     **parts: Unpack[GivenParts],
 ) -> RunResult | ComparisonResult:
-    """Run a configuration, or a comparison, and attack it: what is recovered, and what liars move.
+    """Run a configuration, or a comparison, and attack it: what is recovered, and what malicious users move.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Attacks: what an attacker learns from what is sent, beside what epsilon allows, and what liars can move."""
+"""Attacks: what an attacker learns from what is sent, and what malicious users move, beside what epsilon allows."""
 
 from dprec.attacks.attributes import Attributes
 from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown

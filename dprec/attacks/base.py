@@ -101,7 +101,7 @@ class Game(typing.Protocol):
         """What honest users are shown, who are all users of the run."""
 
     def with_liars(self, liars: Liars) -> Shown:
-        """Return what they are shown if liars take part, after all others, in a run with the same draws."""
+        """Return what they are shown if malicious users take part, after all others, with the same draws."""
 
     def again(self, present: Bools, number: int) -> Transcript:
         """Return the transcript of another run, with other noise, in which some users alone take part.

@@ -1,9 +1,9 @@
 """Liars: users who are added to a population, and take part to move what the others are shown.
 
-Whatever liars send, it obeys the wire format. A profile is made up, and either goes through the code of an
-honest device, with its noise, or is told by the symbols that the server reads as most for it, since nobody
-makes a device draw them (maximal gain; Cao, Jia and Gong [cao2021]). The profile holds the targets, and
-fillers that make it look like one or that make the most of the targets.
+Whatever malicious users send, it obeys the wire format. A profile is made up, and either goes through the
+code of an honest device, with its noise, or is told by the symbols that the server reads as most for it,
+since nobody makes a device draw them (maximal gain; Cao, Jia and Gong [cao2021]). The profile holds the
+targets, and fillers that make it look like one or that make the most of the targets.
 """
 
 from dataclasses import dataclass, replace
@@ -50,7 +50,7 @@ class Liars:
         return self.profiles.n_users
 
     def joining(self, honest: Ratings) -> Ratings:
-        """Return ratings of honest users, with those of the liars after them all."""
+        """Return ratings of honest users, with those of the malicious users after them all."""
         own, exact, times = self.profiles, honest.exact, honest.times
         if exact is not None:
             exact = np.append(exact, own.values)
@@ -68,7 +68,7 @@ class Liars:
 
 
 def number_of_liars(honest: int, share: float) -> int:
-    """Return how many liars make a share of all users, at least one."""
+    """Return how many malicious users make a share of all users, at least one."""
     return max(1, round(honest * share / (1 - share)))
 
 
@@ -90,14 +90,14 @@ class FakeProfiles:
     """How fake profiles are made up."""
 
     honest: Ratings
-    """Of whom liars know what is public: who rates how often, and how items are rated."""
+    """Of whom malicious users know what is public: who rates how often, and how items are rated."""
     targets: Ints
     level: int
-    """That at which liars rate the targets."""
+    """That at which malicious users rate the targets."""
     fillers: Lies
 
     def made(self, liars: int, generator: np.random.Generator) -> Ratings:
-        """Make up the profiles of so many liars."""
+        """Make up the profiles of so many malicious users."""
         weights, n_items = self._weights(), self.honest.n_items
         sizes = np.minimum(self._sizes(liars, generator), np.count_nonzero(weights))
         with np.errstate(divide="ignore"):
@@ -118,7 +118,7 @@ class FakeProfiles:
         )
 
     def _sizes(self, liars: int, generator: np.random.Generator) -> Ints:
-        """Return how many fillers each has, shape (liars,)."""
+        """Return how many fillers each has, shape (malicious users,)."""
         if self.fillers == "none":
             return np.zeros(liars, dtype=np.int64)
         counts = self.honest.counts[self.honest.counts > 0]
@@ -167,7 +167,7 @@ class FakeProfiles:
         return weights
 
     def _levels(self, chosen: Bools, generator: np.random.Generator) -> Uint8s:
-        """Return levels of the fillers, and 0 elsewhere, shape (liars, items)."""
+        """Return levels of the fillers, and 0 elsewhere, shape (malicious users, items)."""
         levels = np.zeros(chosen.shape, dtype=np.uint8)
         users, items = np.nonzero(chosen)
         if self.fillers == "favourites":

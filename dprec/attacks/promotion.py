@@ -1,12 +1,12 @@
-"""What liars reach: they have items recommended or disappear, or make all that is shown worse.
+"""What malicious users reach: they have items recommended or disappear, or make all that is shown worse.
 
-**Promotion.** Liars have items recommended to people who would not be shown them, or have them disappear.
-Targets are drawn among items that about as many users have rated as the median item. All liars rate all of
-them, and are judged by honest users who have not.
+**Promotion.** Malicious users have items recommended to people who would not be shown them, or have them
+disappear. Targets are drawn among items that about as many users have rated as the median item. All malicious
+users rate all of them, and are judged by honest users who have not.
 
-**Damage.** Liars make what honest users are shown worse, whatever it is that they are shown. They claim to
-have rated as many items as the most active users, drawn by popularity, and each of them as its raters do not:
-lowest where its mean is above that of all ratings, and highest where it is below.
+**Damage.** Malicious users make what honest users are shown worse, whatever it is that they are shown. They
+claim to have rated as many items as the most active users, drawn by popularity, and each of them as its
+raters do not: lowest where its mean is above that of all ratings, and highest where it is below.
 """
 
 from dataclasses import dataclass
@@ -47,20 +47,20 @@ class Promotion(Attack):
     papers: ClassVar[tuple[str, ...]] = ("cao2021", "lam2004", "mobasher2007")
     share: float = option("Share of all users who lie.", 0.05, gt=0, lt=0.5)
     shares: Shares = option(
-        "Further shares of liars, for hit rate and rank by the share: with what moves the targets most at "
-        "the main one. Each costs a run.",
+        "Further shares of malicious users, for hit rate and rank by the share: with what moves the targets "
+        "most at the main one. Each costs a run.",
         (),
     )
     goal: Literal["promote", "bury"] = option("Whether targets are rated highest or lowest.", "promote")
     targets: int = option("Items that are targets.", 3, ge=1, le=20)
     fillers: Literal[Fillers, "strongest"] = option(
-        "Which other items liars claim to have rated, and how; by default what moves the targets most, since "
-        "liars can try it as well as we can.",
+        "Which other items malicious users claim to have rated, and how; by default what moves the targets "
+        "most, since they can try it as well as we can.",
         "strongest",
     )
     reports: Literal["honest", "crafted", "strongest"] = option(
-        "Whether devices draw what they report of these profiles, or liars choose it; by default, what moves "
-        "more, since some servers believe what has the noise of honest devices more.",
+        "Whether devices draw what they report of these profiles, or malicious users choose it; by default, "
+        "what moves more, since some servers believe what has the noise of honest devices more.",
         "strongest",
     )
 
@@ -71,11 +71,11 @@ class Promotion(Attack):
 
     @property
     def _course(self) -> list[float]:
-        """All shares of liars, ascending; none without further ones."""
+        """All shares of malicious users, ascending; none without further ones."""
         return sorted({*self.shares, self.share}) if self.shares else []
 
     def perform(self, game: Game) -> Attacked:
-        """Run the protocol once more, with the liars, and compare what honest users are shown."""
+        """Run the protocol once more, with the malicious users, and compare what honest users are shown."""
         honest = game.truth
         targets = targets_among(honest, self.targets, generator(game.seed, "targets"))
         own = () if self.fillers == "strongest" else (self.fillers,)
@@ -91,7 +91,7 @@ class Promotion(Attack):
         number = number_of_liars(honest.n_users, self.share)
         raters = ", ".join(str(np.count_nonzero(honest.items == target)) for target in targets)
         notes = (
-            f"{number} liars beside {honest.n_users} honest users; the targets have {raters} raters.",
+            f"{number} malicious users beside {honest.n_users} honest ones; the targets have {raters} raters.",
             f"Of {len(moved)} ways: {best.fillers} fillers, {('honest', 'crafted')[best.crafted]} reports.",
         )
         figures = dict(zip(_FIGURES, map(Figure, after, before), strict=True))
@@ -103,12 +103,12 @@ class Promotion(Attack):
         return Attacked(figures, notes)
 
     def _reached(self, seen: "Standing") -> tuple[float, float]:
-        """Return what ways to lie are compared by, the larger the better for the liars."""
+        """Return what ways to lie are compared by, the larger the better for the malicious users."""
         towards = 1.0 if self.goal == "promote" else -1.0
         return towards * seen.hit_rate, -towards * seen.rank
 
     def _lied(self, game: Game, targets: Ints, way: "Way", share: float) -> Shown:
-        """Return what honest users are shown beside liars who lie in some way."""
+        """Return what honest users are shown beside malicious users who lie in some way."""
         honest = game.truth
         level = honest.scale.levels if self.goal == "promote" else 1
         number, draws = number_of_liars(honest.n_users, share), generator(game.seed, "fake profiles")
@@ -117,7 +117,7 @@ class Promotion(Attack):
 
 
 def _by_share(share: float) -> tuple[str, str]:
-    """Return the names of the hit rate and the rank at a share of liars, in percent with _ for a point."""
+    """Return the names of hit rate and rank at a share of malicious users, in percent with _ for a point."""
     percent = f"{100 * share:.8f}".rstrip("0").rstrip(".").replace(".", "_")
     return f"target_hit_rate_at_10_at_{percent}_percent", f"target_rank_at_{percent}_percent"
 
@@ -184,11 +184,11 @@ class Damage(Attack):
     named: ClassVar[tuple[str, ...]] = tuple(_METRICS)
     share: float = option("Share of all users who lie.", 0.05, gt=0, lt=0.5)
     reports: Literal["honest", "crafted"] = option(
-        "Whether devices draw what they report of these profiles, or liars choose it.", "crafted"
+        "Whether devices draw what they report of these profiles, or malicious users choose it.", "crafted"
     )
 
     def perform(self, game: Game) -> Attacked:
-        """Run the protocol once more, with the liars, and compare how good it is for honest users."""
+        """Run the protocol once more, with malicious users, and compare how good it is for honest ones."""
         honest, draws = game.truth, generator(game.seed, "damaging profiles")
         number = number_of_liars(honest.n_users, self.share)
         lies = FakeProfiles(honest, np.zeros(0, dtype=np.int64), 1, "reversed")
@@ -199,4 +199,4 @@ class Damage(Attack):
             was, became = game.shown.accuracy.get(metric), lied.accuracy.get(metric)
             worse = None if was is None or became is None else side * (became - was)
             figures[name] = Figure(worse, 0.0)
-        return Attacked(figures, (f"{number} liars beside {honest.n_users} honest users.",))
+        return Attacked(figures, (f"{number} malicious users beside {honest.n_users} honest ones.",))

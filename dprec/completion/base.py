@@ -196,7 +196,7 @@ class Completion(Options):
             raise SettingError("kind", found, "'calibrated', which reads answers about profiles")
 
     def check_guard(self, evidence: type[Evidence], sender: str) -> None:
-        """Refuse to guard lists from liars, where it is not known how; see `check_reports`.
+        """Refuse to guard lists from malicious users, where it is not known how; see `check_reports`.
 
         Raises SettingError naming the setting and what it may be.
         """

@@ -128,7 +128,7 @@ class GradientReport(Options):
         """
 
     def crafted(self, fitted: FittedProfiles, draws: RoundDraws, targets: Ints) -> Sequence[bytes]:
-        """Return the reports that say most about some items that liars have rated; see `encode`.
+        """Return the reports that say most about some items that malicious users have rated; see `encode`.
 
         Nobody can tell by its form that one was not drawn. By default, there is no noise in them.
         """

@@ -224,7 +224,7 @@ class Protocol(Options):
         """Return what everybody who takes part is promised, among so many users and items."""
 
     def influence_of_one(self, train: Ratings) -> float | None:
-        """Return how many honest users who rate an item highest one liar can outweigh, at most.
+        """Return how many honest users who rate an item highest one malicious user can outweigh, at most.
 
         Of the ratings, numbers by user and item alone are read. None where nothing bounds it, or is known.
         """

@@ -260,7 +260,7 @@ class FactorsDevice(AnsweringDevice):
         return gradient.encode(self._fitted(profiles), epsilon, draws)
 
     def crafted(self, profiles: Profiles, draws: RoundDraws, targets: Ints) -> Sequence[bytes]:
-        """Return the reports that say most about some items that liars have rated."""
+        """Return the reports that say most about some items that malicious users have rated."""
         return self.protocol.gradient.crafted(self._fitted(profiles), draws, targets)
 
     def _fitted(self, profiles: Profiles) -> FittedProfiles:

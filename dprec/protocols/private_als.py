@@ -498,11 +498,12 @@ class ItemServer(SummedServer):
     def cautions(self) -> Floats:
         """Return by how much items are lowered in lists, in ratings, shape (items,).
 
-        A bias is s n / b(n), of a sum s and a count n with noise. Liars add at most a weight w to n, and at
-        most w t to s, t being the largest target less the mean. Without them it is thus at least the least of
-        (s - w t) n' / b(n') over the counts n' from n - w to n, where n' / b(n') rises to the root of what
-        b has without n, and falls beyond. As many standard deviations of a bias as liars may have of the
-        count are taken off as well: else items that nobody knows would come before those that lose something.
+        A bias is s n / b(n), of a sum s and a count n with noise. Malicious users add at most a weight w to
+        n, and at most w t to s, t being the largest target less the mean. Without them it is thus at least
+        the least of (s - w t) n' / b(n') over the counts n' from n - w to n, where n' / b(n') rises to the
+        root of what b has without n, and falls beyond. As many standard deviations of a bias as malicious
+        users may have of the count are taken off as well: else items that nobody knows would come before
+        those that lose something.
         """
         options, counts = self.options, np.maximum(self._counts, 0.0)
         weight = self.liars * ItemDevice(options, self.model, self.span).release(1).largest

@@ -267,9 +267,10 @@ class ReportFamily(ABC):
         """
 
     def crafted(self, profiles: Profiles, draws: DrawsFor) -> Sequence[bytes]:
-        """Return the reports that say most for profiles, of liars who choose what they send.
+        """Return the reports that say most for profiles, of malicious users who choose what they send.
 
-        Nobody can tell by its form that one was not drawn. By default, liars lie by their profiles alone.
+        Nobody can tell by its form that one was not drawn. By default, malicious users lie by their profiles
+        alone.
         """
         return self.encode(profiles, draws)
 
@@ -359,8 +360,8 @@ class ReportFamily(ABC):
         """Return the evidence about an item that a report can carry, and that of an honest user's.
 
         The first is the largest that any accepted bytes hold, the second the mean of users who rate the item
-        highest. Their ratio is how many such users one liar can outweigh; see `dprec.influence`. By default,
-        None: nothing is known of it.
+        highest. Their ratio is how many such users one malicious user can outweigh; see `dprec.influence`. By
+        default, None: nothing is known of it.
 
         Parameters
         ----------
@@ -372,7 +373,7 @@ class ReportFamily(ABC):
         return None
 
     def influence_of_one(self, counts: Ints, *, of_values: bool) -> float | None:
-        """Return how many honest users one liar can outweigh; see `evidence_of_one`."""
+        """Return how many honest users one malicious user can outweigh; see `evidence_of_one`."""
         said = self.evidence_of_one(counts, of_values=of_values)
         return None if said is None or said[1] <= 0 else said[0] / said[1]
 

@@ -231,7 +231,7 @@ class CellFamily(IndependentDraws):
         return symbols
 
     def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float]:
-        """Return the evidence of a symbol, among as many others as serve a liar best.
+        """Return the evidence of a symbol, among as many others as serve a malicious user best.
 
         Whoever reports on one rating alone has most budget for it; the less there is, the farther apart are
         values that undo the noise.

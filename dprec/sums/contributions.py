@@ -122,7 +122,7 @@ class Contributions(ABC, Generic[LayoutT]):
 
 @dataclass(frozen=True, eq=False)
 class PartOfContributions(Contributions[LayoutT]):
-    """What is left of contributions in some rows: all that a liar cares for."""
+    """What is left of contributions in some rows: all that a malicious user cares for."""
 
     whole: Contributions[LayoutT]
     kept: Bools

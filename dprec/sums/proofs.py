@@ -5,9 +5,9 @@ adds: that each number of its vector is within a range, and so is the vector's n
 [bell2023]). The vectors that are proved about have a share of the noise in them. The bounds leave room for
 that, by the inequalities of Chernoff and Bernstein: an honest device is beyond them with a probability of
 `BEYOND_BOUNDS` at most. That depends on what it holds, and everybody sees whose proof fails, so the
-accounting sets a part of delta aside for it (`dprec.accounting.skellam_epsilon`). Liars have that room too,
-unless it is proved as well that noise was drawn, from coins that are tossed together (as Biswas and Cormode
-[biswas2023] do for counts).
+accounting sets a part of delta aside for it (`dprec.accounting.skellam_epsilon`). Malicious users have that
+room too, unless it is proved as well that noise was drawn, from coins that are tossed together (as Biswas and
+Cormode [biswas2023] do for counts).
 """
 
 import math

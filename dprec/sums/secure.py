@@ -511,7 +511,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         return Bounds.around(plan.largest_rounded, plan.norm, plan.size, variance)
 
     def _chosen(self, layout: Layout, multiplier: float) -> Bounds | None:
-        """Return the bounds of what liars can choose; None if there are none."""
+        """Return the bounds of what malicious users can choose; None if there are none."""
         drawn = self.proofs == "norm-and-noise"
         return self._bounds(layout, multiplier, noisy=False) if drawn else self.bounds(layout, multiplier)
 

@@ -328,7 +328,8 @@ class FamilyContract:
         drawn = self._about_the_first(family, family.encode(honest, self.draws(honest)), _HONEST)
         loud = []
         for length in range(1, self.n_items + 1):
-            # The first is rated highest by one liar, lowest by the other, and all others the other way.
+            # The first is rated highest by one malicious user, lowest by the other, and all others the other
+            # way.
             levels = np.repeat(ends[::-1, None], length, axis=1)
             levels[:, 0] = ends
             items = np.tile(np.arange(length, dtype=np.int32), 2)

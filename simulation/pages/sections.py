@@ -47,8 +47,8 @@ _OF_ATTACKS = (
     "Epsilon bounds what anybody can learn; this is what attacks did learn. Beside each figure stands what "
     "the same attack reaches by what is public alone, with nothing sent, and what epsilon allows: what it "
     "exceeds once in a million under the proved losses, with what chance adds to so few decisions. Where no "
-    "theorem says so of all data, there is no bound. Of targets that liars promote, the baseline is without "
-    "liars."
+    "theorem says so of all data, there is no bound. Of targets that malicious users promote, the baseline is "
+    "without these users."
 )
 
 _DIGITS = 3
@@ -78,7 +78,7 @@ def attack_section(lines: Sequence[Attacked], notes: Sequence[str] = ()) -> Sect
             "What attacks reached", columns, [each for line in lines for each in line.reached.items()]
         )
     content = (_OF_ATTACKS, shown, bullets(notes)) if lines else ()
-    return Section("attacks", "What an attacker learns, and what liars move", content)
+    return Section("attacks", "What an attacker learns, and what malicious users move", content)
 
 
 def _titled(name: str) -> str:

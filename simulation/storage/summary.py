@@ -337,8 +337,8 @@ class PrivacySummary(Document):
     )
     influence_of_one: Annotated[Amount | None, Column("influence", "honest users", 1, where="page")] = Field(
         None,
-        description="Largest evidence about an item in all that one liar can send, in units of the mean "
-        "evidence of an honest user who rates it highest; null where nothing bounds it or is known.",
+        description="Largest evidence about an item in all that one malicious user can send, in units of the "
+        "mean evidence of an honest user who rates it highest; null where nothing bounds it or is known.",
     )
     notes: tuple[str, ...] = Field(description="What a reader of the figures must know.")
 

@@ -296,7 +296,7 @@ def _fitted_to_profiles(
 
 @singledispatch
 def guarded_by(evidence: Evidence, model: CalibratedModel, seen: Observations, most: int) -> Floats:
-    """Return the biases of items that liars cannot raise, from a kind of evidence, shape (items,).
+    """Return the biases of items that malicious users cannot raise, from a kind of evidence, shape (items,).
 
     Evidence of a user-defined class registers its own, as with `fitted_to`.
     """

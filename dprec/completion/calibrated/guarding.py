@@ -1,4 +1,4 @@
-r"""Item biases for lists, which liars cannot raise: the least that they could be without any so many reports.
+r"""Item biases for lists that malicious users cannot raise: the least that they are without any so many reports.
 
 For an item with reports R, let g_A(c) be the slope at bias c of the log posterior without a subset A of R,
 
@@ -9,15 +9,15 @@ least of them over all A of at most k reports leaves out the k largest positive 
 
     g(c) = sum over R of s_j(c) - sum of the k largest max(0, s_j(c)) - (c - m) / t.
 
-The guarded bias is where g falls to 0. If at most k of the reports are of liars, the honest ones are R \ A
-for one such A, so g is at most the slope that these have, at every c: the guarded bias is at most the bias
-that honest reports say, whatever liars send. It is found by halving an interval, and of two slopes of which
-one is never above the other, that one's interval is never to the right. All this holds given m, t and what is
-known of users. For m, nothing is read of who rated an item but how many did, less k.
+The guarded bias is where g falls to 0. If at most k of the reports are of malicious users, the honest ones
+are R \ A for one such A, so g is at most the slope that these have, at every c: the guarded bias is at most
+the bias that honest reports say, whatever malicious users send. It is found by halving an interval, and of
+two slopes of which one is never above the other, that one's interval is never to the right. All this holds
+given m, t and what is known of users. For m, nothing is read of who rated an item but how many did, less k.
 
 Where reports hide which items were rated, what a report says of an item's bias depends on how likely the item
-is to be rated, which liars move as well. Given a probability s that a cell is rated, a symbol z has the slope
-by the latent rating
+is to be rated, which malicious users move as well. Given a probability s that a cell is rated, a symbol z has
+the slope by the latent rating
 
     s m_z / (u_z + s r_z),
 
@@ -47,7 +47,7 @@ _REACH, _HALVINGS = 4.0, 13
 
 @dataclass(frozen=True, kw_only=True)
 class Guard(Options):
-    """Lists that liars cannot lift an item into: they are ranked by the least that an item may be worth.
+    """Lists that malicious users cannot lift an item into: ranked by the least that an item may be worth.
 
     Predictions stay as they are.
     """
@@ -94,7 +94,7 @@ def guarded_biases(
     reports : tuple of ndarray
         The item of each row, and how many reports it stands for; shape (rows,) each.
     most : int
-        Reports k that may be of liars.
+        Reports k that may be of malicious users.
     centres, variance : ndarray and float
         What is expected of the biases.
     """
@@ -113,7 +113,7 @@ def guarded_priors(
     """Return what is expected of the biases by catalogue and popularity less so many raters, shape (items,).
 
     An item is expected to be worth no more than any that is more popular, so that raters who are added raise
-    it no higher than these. Who the raters are says nothing: its own place is what a liar chooses.
+    it no higher than these. Who the raters are says nothing: its own place is what a malicious user chooses.
     """
     counts, coefficients = embedding.item_counts, items.coefficients[:, -1]
     logarithms, total = np.log1p(counts), max(int(counts.sum()), 1)
@@ -136,8 +136,8 @@ def guarded_priors(
 def cautions(biases: Floats, guarded: Floats, counts: Ints, most: int, preferences: Floats) -> Floats:
     """Return by how much items are lowered in lists, on the latent rating, at least 0; shape (items,).
 
-    An embedding is a mean over an item's raters, so that liars choose as large a share of it as they are: so
-    many standard deviations of what users' preferences may add are taken off as well.
+    An embedding is a mean over an item's raters, so that malicious users choose as large a share of it as
+    they are: so many standard deviations of what users' preferences may add are taken off as well.
 
     ``counts``: raters of each item; ``preferences``: variance of what preferences add, shape (items,).
     """
@@ -164,7 +164,7 @@ def guarded_hidden_biases(
     def given(latent: Floats) -> tuple[Floats, Floats]:
         return reports.given(latent, cuts, bins.bias_variance)
 
-    # Features are a constant, public data and then embeddings, which are what a liar chooses.
+    # Features are a constant, public data and then embeddings, which are what a malicious user chooses.
     public = 1
     if catalogue is not None:
         public += catalogue_features(catalogue, np.ones(len(counts), dtype=int)).shape[1]
