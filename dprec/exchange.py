@@ -325,8 +325,8 @@ class Told:
     @classmethod
     def of(cls, record: Record) -> Self:
         """Read what a node of a simulation has told, or remembers."""
-        arrays = [np.load(BytesIO(each), allow_pickle=False) for each in record["arrays"]]  # type:
-        ignore[attr-defined] return cls(_integer(record, "round"), tuple(arrays[2:]), *arrays[:2])
+        arrays = [np.load(BytesIO(each), allow_pickle=False) for each in record["arrays"]]  # type: ignore[attr-defined]
+        return cls(_integer(record, "round"), tuple(arrays[2:]), *arrays[:2])
 
     def entries(self) -> Entries:
         """Return the entries of a record."""

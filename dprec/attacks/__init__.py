@@ -1,4 +1,4 @@
-"""Attacks: what an attacker learns from what is sent, and what malicious users move, beside what epsilon allows."""
+"""Attacks: what an attacker learns beside what epsilon allows, and what malicious users move."""
 
 from dprec.attacks.attributes import Attributes
 from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown

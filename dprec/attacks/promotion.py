@@ -91,7 +91,7 @@ class Promotion(Attack):
         number = number_of_liars(honest.n_users, self.share)
         raters = ", ".join(str(np.count_nonzero(honest.items == target)) for target in targets)
         notes = (
-            f"{number} malicious users beside {honest.n_users} honest ones; the targets have {raters} raters.",
+            f"{number} malicious users beside {honest.n_users} honest ones; targets have {raters} raters.",
             f"Of {len(moved)} ways: {best.fillers} fillers, {('honest', 'crafted')[best.crafted]} reports.",
         )
         figures = dict(zip(_FIGURES, map(Figure, after, before), strict=True))

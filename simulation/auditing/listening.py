@@ -178,9 +178,9 @@ def _other_questions(request: Message) -> Iterator[Message]:
         if name == "asked":
             continue  # it says of whom, and not what
         for changed in _changed(value):
-            content = RecordDict({REQUEST: ConfigRecord({**entries, name: changed})})  # type:
-            ignore[dict-item] about = request.metadata yield Message(content, about.dst_node_id,
-            about.message_type, group_id=about.group_id)
+            content = RecordDict({REQUEST: ConfigRecord({**entries, name: changed})})  # type: ignore[dict-item]
+            about = request.metadata
+            yield Message(content, about.dst_node_id, about.message_type, group_id=about.group_id)
 
 
 def _changed(value: object) -> Iterator[object]:

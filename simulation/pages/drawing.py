@@ -269,8 +269,7 @@ _LETTERS = 58
 def legend(ax: Axes, handles: Sequence[Artist], columns: int = 2) -> None:
     """Name lines below a panel."""
     if handles:
-        ax.get_figure(root=False).legend(handles=handles, loc="outside lower left", ncols=columns)  # type:
-        ignore[union-attr]
+        ax.get_figure(root=False).legend(handles=handles, loc="outside lower left", ncols=columns)  # type: ignore[union-attr]
 
 
 def entry(label: str, look: Look, *, line: bool = True, **style: Any) -> Artist:
@@ -311,8 +310,8 @@ def log_axis(
     axis.set_major_locator(locator)
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
-    (axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim)(low, high)  # type:
-    ignore[attr-defined] return low, high
+    (axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim)(low, high)  # type: ignore[attr-defined]
+    return low, high
 
 
 def shade(ax: Axes, x: Floats, y: Floats, metric: Metric) -> None:

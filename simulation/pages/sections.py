@@ -47,8 +47,8 @@ _OF_ATTACKS = (
     "Epsilon bounds what anybody can learn; this is what attacks did learn. Beside each figure stands what "
     "the same attack reaches by what is public alone, with nothing sent, and what epsilon allows: what it "
     "exceeds once in a million under the proved losses, with what chance adds to so few decisions. Where no "
-    "theorem says so of all data, there is no bound. Of targets that malicious users promote, the baseline is "
-    "without these users."
+    "theorem says so of all data, there is no bound. Of targets that malicious users promote, the baseline "
+    "is without these users."
 )
 
 _DIGITS = 3

@@ -1,4 +1,4 @@
-r"""Item biases for lists that malicious users cannot raise: the least that they are without any so many reports.
+r"""Item biases for lists that malicious users cannot raise: the least they are without any so many reports.
 
 For an item with reports R, let g_A(c) be the slope at bias c of the log posterior without a subset A of R,
 
