@@ -69,14 +69,16 @@ def grid(name: str, budget: str) -> str:
 
 def _taken(cell: GridCell, metric: Metric, silent: ProtocolResult) -> str:
     """Return what to take in a cell, with its accuracy, or why nothing there is taken."""
+
+    def beats(result: ProtocolResult) -> bool:
+        return metric.better(result.mean(metric.column) or 0.0, silent.mean(metric.column) or 0.0)
+
     best, less = cell.best, cell.with_less
-    if less is not None and not cell.nothing_sent_wins:
+    if less is not None and beats(less):
         return f"as `{less.trust}`"
     if best is None:
         return DASH
-    if cell.nothing_sent_wins or not metric.better(
-        best.mean(metric.column) or 0.0, silent.mean(metric.column) or 0.0
-    ):
+    if cell.nothing_sent_wins or not beats(best):
         return baseline_in_words(silent)
     return f"`{best.name}` {number(best.mean(metric.column), rounded(metric).digits)}"
 
