@@ -24,6 +24,7 @@ from docs.tables.answer import choices
 from docs.tables.benchmarks import benchmark, measured_at
 from docs.tables.field import field, field_bytes, left
 from docs.tables.figures import figures
+from docs.tables.gallery import picture
 from docs.tables.leaderboard import absolute_errors, accuracies, accuracy_of, leaderboard, made, sizes
 from docs.tables.moved import moved
 from docs.tables.promises import changed, deviations, index, promises
@@ -45,6 +46,7 @@ _MAKERS = (
     made,
     measured_at,
     moved,
+    picture,
     promises,
     sizes,
 )
