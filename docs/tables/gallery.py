@@ -35,16 +35,16 @@ OF_RUNS: Mapping[str, tuple[str, str]] = {
 
 
 _SHOWN: Mapping[str, str] = {
-    "sent": "Messages between a device and the server under secure aggregation, in bytes",
-    "channel": "Densities of bounded Laplace noise by true rating, and their means",
-    "answers": "Predictions by true rating; shares of users by ε and by bytes",
-    "rounds": "Largest ε per user, rising over ten rounds",
-    "weeks": "Share of ratings recovered, rising from week to week",
-    "users": "RMSE against the number of users at ε = 1 per user",
-    "ml-100k-u1-epsilon": "RMSE against ε per rating on MovieLens 100K",
-    "ml-100k-u1-bytes": "RMSE against bytes per user on MovieLens 100K",
-    "frontier-ingredients": "RMSE added by changing one ingredient, at four ε",
-    "field-bytes": "HR@10 against bytes up and bytes down on MovieLens 100K",
+    "sent": "Messages of a device and the server, in bytes",
+    "channel": "Bounded Laplace noise by true rating",
+    "answers": "Predictions, ε per user and bytes per user",
+    "rounds": "ε per user after each round",
+    "weeks": "Share of ratings recovered, by week",
+    "users": "RMSE against the number of users",
+    "ml-100k-u1-epsilon": "RMSE against ε per rating",
+    "ml-100k-u1-bytes": "RMSE against bytes per user",
+    "frontier-ingredients": "RMSE added by changing one ingredient",
+    "field-bytes": "HR@10 against bytes up and down",
 }
 """What each picture shows, to those who cannot see it."""
 
