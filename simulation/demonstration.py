@@ -13,6 +13,7 @@ from simulation.configuration.loading import load
 from simulation.configuration.models import EvaluationOptions, RunConfig, SimulationOptions
 from simulation.configuration.strict_yaml import find_configuration
 from simulation.execution import load_ratings, run_prepared
+from simulation.pages.looks import COLOURS
 from simulation.pages.page import render_template
 
 
@@ -34,12 +35,12 @@ def drawn(config: RunConfig) -> Drawing | None:
 
 
 def drawing_svg(drawing: Drawing) -> str:
-    """Return a drawing as an SVG element."""
-    return str(render_template("sent.svg", drawing=drawing))
+    """Return a drawing as an SVG file, in light or dark as its reader prefers."""
+    return str(render_template("sent.svg", drawing=drawing, colours=COLOURS))
 
 
 def sent_drawing(config: str | Path | RunConfig) -> str:
-    """Return what leaves a device under a configuration, and what comes back, as an SVG element.
+    """Return what leaves a device under a configuration, and what comes back, as an SVG element of a page.
 
     Parameters
     ----------
@@ -53,4 +54,4 @@ def sent_drawing(config: str | Path | RunConfig) -> str:
     """
     loaded = config if isinstance(config, RunConfig) else load(find_configuration(str(config)))
     drawing = drawn(loaded)
-    return "" if drawing is None else drawing_svg(drawing)
+    return "" if drawing is None else str(render_template("sent.svg", drawing=drawing))

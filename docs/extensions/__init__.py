@@ -59,13 +59,19 @@ _STANDALONE = re.compile(r"^ *(?:@media.*?\n    \}|:root.*?\})\n", re.MULTILINE 
 """The colours of a drawing that is looked at by itself; the site has its own."""
 
 
+_WIDE = re.compile(r'<svg [^>]*viewBox="0 0 (?:[6-9]\d\d|\d{4,})\b')
+"""A figure of several panels, 360 wide each."""
+
+
 def put_inside(app: Sphinx, page: nodes.document) -> None:
-    """Replace images of drawings by the drawings."""
+    """Replace images of drawings by the drawings, and mark wide figures, which narrow screens scroll."""
     for image in list(page.findall(nodes.image)):
         path = Path(app.srcdir, image["uri"])
         if path.parent.name == "_static":
             drawing = _STANDALONE.sub("", path.read_text(encoding="utf-8"))
             image.replace_self(nodes.raw("", f'<div class="drawn">{drawing}</div>', format="html"))
+        elif path.suffix == ".svg" and _WIDE.match(path.read_text(encoding="utf-8")):
+            image["classes"].append("wide")
 
 
 def visit_inline(translator: HTML5Translator, node: nodes.math) -> None:

@@ -28,6 +28,7 @@ from docs.tables.answer import choices, grid
 from docs.tables.benchmarks import benchmark, measured_at
 from docs.tables.field import field, field_bytes, left
 from docs.tables.figures import figures
+from docs.tables.gallery import picture
 from docs.tables.groups import groups
 from docs.tables.leaderboard import leaderboard, made
 from docs.tables.moved import moved
@@ -57,6 +58,7 @@ _MAKERS = (
     made,
     measured_at,
     moved,
+    picture,
     promises,
     sampled,
     shares,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.tables.field import field_figure
+from docs.tables.frontier import ingredients_figure
 from docs.tables.results import RESULTS, summary
 from simulation.analysis.protocol_results import at_reference, by_evaluation
 from simulation.pages.comparison_figures import (
@@ -42,5 +43,8 @@ def figures() -> Iterator[tuple[Path, str]]:
         }
         for kind, panels in shown.items():
             yield RESULTS / f"{name}-{kind}.svg", render(Plot(f"accuracy-{kind}", "", "", "", panels)).svg
-    panels = field_figure(FIELD, AT)
-    yield RESULTS / f"{FIELD}-bytes.svg", render(Plot("field-bytes", "", "", "", panels)).svg
+    for name, panels, height in (
+        ("field-bytes", field_figure(FIELD, AT), 230.0),
+        ("frontier-ingredients", ingredients_figure("frontier"), 260.0),
+    ):
+        yield RESULTS / f"{name}.svg", render(Plot(name, "", "", "", panels, height=height)).svg

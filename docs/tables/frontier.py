@@ -1,107 +1,57 @@
-"""Draws what each ingredient of predicting on the device buys, and prints it and its price as tables.
+"""The figure of what each ingredient of predicting on the device buys.
 
-    dprec compare configs/experiments/frontier.yaml -o DIR
-    python -m docs.tables.frontier DIR [--to docs/frontier.png]
-
-Every other protocol of the comparison is its first one with one thing changed; the figure shows how much its
-error then grows, at every budget.
+Every other protocol of the comparison is its first one with one thing changed; a row shows how much its error
+then grows, at every budget.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
 
-import matplotlib as mpl
-import numpy as np
-from matplotlib.figure import Figure
+from docs.tables.results import summary
+from simulation.analysis.protocol_results import by_protocol
+from simulation.analysis.vocabulary import METRICS
+from simulation.pages.drawing import Panel, entry, legend, point, titled
+from simulation.pages.looks import INK, Look, ramp
 
-from simulation.analysis.protocol_results import ProtocolResult, by_protocol, read_results
-from simulation.analysis.vocabulary import DASH, METRICS
-from simulation.pages.looks import INK
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 RMSE = METRICS[0]
 
-_DAYS = 7
-
-Errors = Mapping[str, Mapping[float | None, float]]
-"""The mean error of every protocol at every budget; under None if it has no budget."""
+_MARKERS = "os^D"
 
 
-def errors(results: Sequence[ProtocolResult]) -> dict[str, dict[float | None, float]]:
-    """Return the errors of the protocols that are no baselines, and of sets-only."""
-    shown = [result for result in results if result.baseline in (None, "sets-only")]
-    return {
-        name: {result.budget: mean for result in own if (mean := result.mean(RMSE.column)) is not None}
-        for name, own in by_protocol(shown).items()
+def ingredients_figure(name: str) -> list[Panel]:
+    """Return the figure of a summary."""
+    budgeted = [result for result in summary(name).results if result.budget is not None]
+    errors = {
+        protocol: {result.budget: error for result in own if (error := result.mean(RMSE.column)) is not None}
+        for protocol, own in by_protocol(budgeted).items()
     }
+    return [partial(_draw, errors=errors)]
 
 
-def budgets(every: Errors) -> list[float]:
-    """Return the budgets, ascending."""
-    return sorted({budget for own in every.values() for budget in own if budget is not None})
-
-
-def table(every: Errors) -> str:
-    """Return the errors as a table in Markdown; without a budget they stand in the first column."""
-    columns = [None, *budgets(every)]
-    heads = ["ε per rating", "none", *(f"{budget:g}" for budget in budgets(every))]
-    rows = [heads, ["---"] * len(heads)]
-    for name, own in every.items():
-        rows.append([f"`{name}`", *(f"{own[at]:.3f}" if at in own else DASH for at in columns)])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def prices(results: Sequence[ProtocolResult]) -> str:
-    """Return the bytes of payload per user as a table in Markdown; means over the budgets."""
-    heads = ["payload in bytes per user", "up", "down", "down per day, refreshed weekly"]
-    rows = [heads, ["---"] * len(heads)]
-    for name, own in by_protocol(results).items():
-        up, down = (
-            np.mean([result.mean(f"{way}_payload_mean_per_user") or 0.0 for result in own])
-            for way in ("uplink", "downlink")
-        )
-        rows.append([f"`{name}`", *(f"{size:,.0f}" for size in (up, down, down / _DAYS))])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def drawn(every: Errors) -> Figure:
-    """Return the figure: a line per ingredient, a marker per budget."""
-    whole, *changed = [name for name, own in every.items() if None not in own]
-    figure = Figure(figsize=(7, 0.4 * len(changed) + 1.2), layout="constrained")
-    axes = figure.subplots()
-    for place, budget in enumerate(budgets(every)):
-        both = [name for name in changed if budget in every[name] and budget in every[whole]]
-        axes.plot(
-            [every[name][budget] - every[whole][budget] for name in both],
-            [changed.index(name) for name in both],
-            linestyle="none",
-            marker="os^DvPX<"[place],
-            color=f"C{place}",
-            label=f"ε = {budget:g}",
-        )
-    axes.axvline(0, color=INK, linewidth=0.8)
-    axes.set_yticks(range(len(changed)), changed)
-    axes.invert_yaxis()
-    axes.set_xlabel(f"{RMSE.label} added to that of {whole}")
-    axes.grid(axis="x", alpha=0.3)
-    axes.legend(title="per rating")
-    return figure
-
-
-def main() -> None:
-    """Print the table and draw the figure."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("directory", type=Path, help="of the comparison")
-    arguments.add_argument("--to", type=Path, default=Path("docs/frontier.png"), help="where to draw")
-    chosen = arguments.parse_args()
-    results = read_results(chosen.directory / "comparison.csv")
-    every = errors(results)
-    print(table(every), prices(results), sep="\n\n")
-    with mpl.rc_context({"svg.hashsalt": "dprec", "font.size": 9}):
-        drawn(every).savefig(chosen.to, dpi=150)
-
-
-if __name__ == "__main__":
-    main()
+def _draw(ax: Axes, errors: Mapping[str, Mapping[float | None, float]]) -> None:
+    """Draw a row for each protocol but the first, the costliest on top, and a mark in it for each budget."""
+    whole, *others = errors
+    added = {
+        name: {budget: error - errors[whole][budget] for budget, error in errors[name].items()}
+        for name in others
+    }
+    changed = sorted(added, key=lambda name: -max(added[name].values()))
+    ax.set_ylim(len(changed) - 0.5, -0.5)
+    budgets, handles = list(errors[whole]), []
+    for budget, marker, colour in zip(budgets, _MARKERS, ramp(len(budgets)), strict=True):
+        more = {row: added[name][budget] for row, name in enumerate(changed) if budget in added[name]}
+        words = [f"{changed[row]}, ε {budget:g}: {each:+.3f}" for row, each in more.items()]
+        point(ax, list(more.values()), list(more), colour, words, marker=marker)
+        handles.append(entry(f"ε = {budget:g} per rating", Look(colour, marker), line=False))
+    ax.axvline(0, color=INK, linewidth=1.1)
+    ax.set_yticks(range(len(changed)), changed)
+    ax.grid(visible=True, axis="x")
+    ax.locator_params("x", nbins=4)
+    titled(ax, f"{RMSE.label} added to that of {whole}")
+    legend(ax, handles)

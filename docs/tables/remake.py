@@ -13,8 +13,6 @@ from __future__ import annotations
 import argparse
 import csv
 import os
-import shlex
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -24,16 +22,15 @@ from typing import Any, NamedTuple
 import yaml
 
 from docs.tables import __main__ as documents
+from docs.tables import gallery
 from docs.tables.collect import FIGURES, collect, is_kept, rows_of
-from docs.tables.results import DOCS, MOVED, files_of, made_of, names
+from docs.tables.results import MOVED, files_of, made_of, names
+from docs.tables.typed import run, typed
 from dprec.errors import RunError
 from simulation import compare
 from simulation.analysis.protocol_results import read_comparison
 from simulation.comparison.planning import load_comparison
 from simulation.console.terminal import exit_code
-
-ROOT = DOCS.parent
-PLACEHOLDER = "PATH/TO"
 
 _TOLERANCE = 1e-6
 """Relative difference that another processor may make to a figure."""
@@ -59,12 +56,12 @@ def made_anew(name: str, data: Path, folder: Path) -> list[Difference]:
     """Run in a folder what a summary was made by, write the summary, and return what moved."""
     made = made_of(name)
     for line in made.before:
-        _run(_typed(line, data), folder)
-    arguments = _typed(made.command, data)
+        run(typed(line, data), folder)
+    arguments = typed(made.command, data)
     if "-o" in arguments:
         place = arguments.index("-o")
         del arguments[place : place + 2]
-    _run([*arguments, "-o", "comparison", "--no-page", "--quiet", *_resuming(folder / "comparison")], folder)
+    run([*arguments, "-o", "comparison", "--no-page", "--quiet", *_resuming(folder / "comparison")], folder)
     table, how = files_of(name)
     before = _read(table)
     collect(folder / "comparison", table, how, made.command, made.before)
@@ -77,8 +74,8 @@ def checked(name: str, data: Path, folder: Path) -> list[Difference]:
     if made.cheapest is None:
         return []
     for line in made.before:
-        _run(_typed(line, data), folder)
-    config, overrides = _asked(_typed(made.command, data), folder)
+        run(typed(line, data), folder)
+    config, overrides = _asked(typed(made.command, data), folder)
     (entry,) = (
         each
         for each in load_comparison(config, overrides).config.protocols
@@ -105,27 +102,8 @@ def _asked(arguments: Sequence[str], folder: Path) -> tuple[str | Path, list[str
     return folder / config if (folder / config).is_file() else config, overrides
 
 
-def _typed(command: str, data: Path) -> list[str]:
-    """Return the arguments of a command that was typed, run by this interpreter."""
-    program, *arguments = shlex.split(command.replace(PLACEHOLDER, str(data)))
-    known = {"dprec": [sys.executable, "-m", "dprec"], "python": [sys.executable]}
-    return [*known[program], *(str(ROOT / each) if (ROOT / each).is_file() else each for each in arguments)]
-
-
 def _resuming(directory: Path) -> list[str]:
     return ["--resume"] if (directory / "comparison.yaml").is_file() else []
-
-
-def _run(arguments: Sequence[str], folder: Path) -> None:
-    """Run a command in a folder; raises RunError with its last line if it fails."""
-    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    environment = {**os.environ, "PYTHONPATH": path}
-    ended = subprocess.run(
-        arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    if ended.returncode:
-        last = (ended.stderr.strip().splitlines() or ["no message"])[-1]
-        raise RunError(f"{shlex.join(arguments)}: exit {ended.returncode}: {last}")
 
 
 def _read(path: Path) -> Rows:
@@ -194,6 +172,8 @@ def main() -> None:
         return
     _keep(moved, options.names or names())
     documents.main()
+    if not options.names:
+        gallery.main()
 
 
 if __name__ == "__main__":

@@ -91,6 +91,7 @@ def _at_grouplens(name: str, holds: str, md5: str) -> Source:
 class MovieLens(DelimitedDataset):
     """Base of the MovieLens data sets, which all come with a file of films."""
 
+    papers: ClassVar[tuple[str, ...]] = ("harper2015",)
     films: ClassVar[str] = "movies.csv"
     file: ClassVar[str] = "ratings.csv"
     layout: ClassVar[TextLayout] = _CSV
@@ -225,6 +226,7 @@ class MovieLensGenres(FileDataset):
     """
 
     kind: Literal["movielens-genres"] = "movielens-genres"
+    papers = ("harper2015", "guerraoui2017")
     documented = MovieLens100K.documented
     target: Literal["A", "B"] = option("The target domain; the other one is the source.", "B")
 
@@ -289,6 +291,7 @@ class Libimseti(DelimitedDataset):
     """Libimseti: 17,359,346 ratings of 168,791 profiles by 135,359 users, 1 to 10."""
 
     kind: Literal["libimseti"] = "libimseti"
+    papers = ("brozovsky2007",)
     distribution = Source("http://www.occamslab.com/petricek/data/libimseti-complete.zip", "ratings.dat")
     file = "ratings.dat"
     layout = TextLayout(width=3)
@@ -300,6 +303,7 @@ class RestaurantConsumer(DelimitedDataset):
     """Restaurant & consumer: 1,161 ratings of 130 restaurants by 138 guests, 0 to 2."""
 
     kind: Literal["rc"] = "rc"
+    papers = ("vargas2011",)
     distribution = Source(
         "https://archive.ics.uci.edu/ml/machine-learning-databases/00232/RCdata.zip", "rating_final.csv"
     )
@@ -320,6 +324,7 @@ class Jester(FileDataset):
     """
 
     kind: Literal["jester"] = "jester"
+    papers = ("goldberg2001",)
     distribution = Source("https://goldberg.berkeley.edu/jester-data/jester-data-1.zip", "jester-data-1.xls")
     step: float = option(
         "Distance between the levels to which a device rounds a rating before sending it; divides 20.",
@@ -415,6 +420,7 @@ class MsWeb(SetsDataset):
     """Anonymous visits: 98,654 pairs of 32,711 users and 285 areas of microsoft.com, in a week of 1998."""
 
     kind: Literal["msweb"] = "msweb"
+    papers = ("breese1998",)
     distribution = Source(
         "https://archive.ics.uci.edu/static/public/4/anonymous+microsoft+web+data.zip", "anonymous-msweb.data"
     )
@@ -465,6 +471,7 @@ class LightGCN(SetsDataset):
     """
 
     kind: Literal["lightgcn"] = "lightgcn"
+    papers = ("he2020",)
     own: ClassVar[bool] = True
 
     def fold_names(self) -> tuple[str, ...]:

@@ -11,18 +11,25 @@ from simulation.configuration.models import RunConfig
 _DPREC = f"""@misc{{dprec,
   author = {{{{The dprec developers}}}},
   title  = {{dprec: simulated populations for private recommendation}},
-  note   = {{Version {__version__}}}
+  note   = {{Version {__version__}}},
+  year   = {{2026}}
 }}"""
 
 
 def bibtex(configs: Iterable[RunConfig]) -> str:
-    """Return the entries of dprec and of the papers that the parts of some configurations name.
+    """Return the entries of dprec and of the papers that the data and parts of some configurations name.
 
     What else user-defined classes name is listed in a comment.
     """
     named = set[str]()
     for config in configs:
-        parts = (config.protocol.picked, config.binarization, config.schedule, *config.attacks)
+        parts = (
+            config.dataset,
+            config.protocol.picked,
+            config.binarization,
+            config.schedule,
+            *config.attacks,
+        )
         named.update(key for part in parts if part is not None for key in papers_of(part))
     known = references()
     entries = [entry for key, entry in known.items() if key in named]

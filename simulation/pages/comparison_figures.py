@@ -134,7 +134,7 @@ def scale_accuracy(
     if metric.lower_is_better and 0 < _WIDE_RANGE * low < high:
         log_axis(ax.yaxis, [low, high])
     else:
-        margin = 0.07 * (high - low) or 0.05 * abs(low) or 0.5
+        margin = 0.1 * (high - low) or 0.05 * abs(low) or 0.5
         ax.set_ylim(low - margin, high + margin)
     # A name stays beside its values.
     spans = [

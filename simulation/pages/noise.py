@@ -201,7 +201,7 @@ def _draw_densities(ax: Axes, channel: Channel) -> None:
                 ax.annotate(f"{density[end] * step:.0%}", at, (0, 4), fontsize=10, **style)
     ax.set_ylim(bottom=0)
     titled(ax, "What the server reads", x="what the server reads, r*", y="density, by true rating r")
-    legend(ax, handles, columns=4)
+    legend(ax, handles, columns=5)
 
 
 def _draw_matrix(ax: Axes, channel: Channel) -> None:

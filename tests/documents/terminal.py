@@ -162,6 +162,7 @@ def _python(arguments: Sequence[str]) -> None:
     elif list(arguments[:2]) == ["-m", "pytest"]:
         assert Path(arguments[2]).is_file()
     elif arguments[0] == "-m":
-        assert (ROOT / f"{arguments[1].replace('.', '/')}.py").is_file()
+        module = ROOT / arguments[1].replace(".", "/")
+        assert module.with_suffix(".py").is_file() or (module / "__main__.py").is_file()
     else:
         assert (ROOT / arguments[0]).is_file()

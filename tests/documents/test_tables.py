@@ -9,6 +9,7 @@ from xml.etree.ElementTree import fromstring
 import pytest
 import yaml
 
+from docs.tables import gallery
 from docs.tables.__main__ import documents, filled
 from docs.tables.collect import provenance_of, rows_of
 from docs.tables.figures import figures
@@ -32,11 +33,31 @@ def test_a_document_is_as_generated(path: Path) -> None:
 
 @pytest.mark.parametrize(("path", "drawn"), list(figures()), ids=lambda each: getattr(each, "stem", ""))
 def test_a_figure_is_as_drawn(path: Path, drawn: str) -> None:
-    stored, fresh = (
-        [each.text for each in fromstring(text).iter() if each.tag.endswith(("}text", "}title"))]
-        for text in (path.read_text(encoding="utf-8"), drawn)
+    assert words_of(path.read_text(encoding="utf-8")) == words_of(drawn), "python -m docs.tables draws it"
+
+
+def words_of(svg: str) -> list[str | None]:
+    """Return what stands in a picture, and what its places say when they are pointed at."""
+    return [each.text for each in fromstring(svg).iter() if each.tag.endswith(("}text", "}title"))]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", gallery.OF_RUNS)
+def test_a_picture_of_a_run_is_as_drawn(name: str, tmp_path: Path) -> None:
+    stored = (gallery.GALLERY / f"{name}.svg").read_text(encoding="utf-8")
+    assert words_of(stored) == words_of(gallery.drawn(name, tmp_path)), (
+        "python -m docs.tables.gallery draws it"
     )
-    assert stored == fresh, "python -m docs.tables draws it"
+
+
+def test_the_gallery_has_ten_small_pictures() -> None:
+    page = ROOT / "docs" / "gallery.md"
+    shown = [
+        page.parent / place for place in re.findall(r"!\[.+\]\((.+)\)", page.read_text(encoding="utf-8"))
+    ]
+    assert len(set(shown)) == 10
+    assert set(gallery.GALLERY.iterdir()) <= set(shown)
+    assert max(path.stat().st_size for path in shown) < 60_000
 
 
 def test_every_published_preset_has_one_page() -> None:

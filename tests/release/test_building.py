@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dprec import __version__
 from release.building import Built, build, build_pilot, copy_sources
 from tests.paths import CONFIGS, ROOT
 
@@ -53,6 +54,10 @@ def test_nothing_else_is_in_the_wheel(contents: set[str]) -> None:
     assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES)
 
 
+def test_the_licence_is_in_the_wheel(contents: set[str]) -> None:
+    assert f"dprec-{__version__}.dist-info/licenses/LICENSE" in contents
+
+
 def test_the_sdist_is_what_git_knows(built: Built, tmp_path: Path) -> None:
     known = copy_sources(ROOT, tmp_path / "sources")
     assert built.sdist is not None
@@ -73,10 +78,13 @@ def test_a_build_elsewhere_by_somebody_else_is_the_same(built: Built, tmp_path: 
 
 
 @pytest.mark.skipif(not (ROOT / "pilot").exists(), reason="the pilot is a distribution of its own")
-def test_a_build_of_the_pilot_elsewhere_is_the_same(tmp_path: Path) -> None:
+def test_a_build_of_the_pilot_elsewhere_is_the_same_and_has_its_licence(tmp_path: Path) -> None:
     first, second = (
         build_pilot(copy_sources(ROOT, tmp_path / name), tmp_path / f"dist-{name}", EPOCH)
         for name in ("one", "another")
     )
     assert first.digests == second.digests
     assert (first.name, first.paths) == ("dprec-pilot", [first.wheel])
+    with zipfile.ZipFile(first.wheel) as archive:
+        licences = [path for path in archive.namelist() if ".dist-info/licenses/" in path]
+        assert [archive.read(path) for path in licences] == [(ROOT / "LICENSE").read_bytes()]

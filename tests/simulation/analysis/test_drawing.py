@@ -9,7 +9,7 @@ import pytest
 from dprec.datasets import Synthetic
 from simulation import run
 from simulation.analysis.drawing import Drawing, drawing_of
-from simulation.demonstration import drawing_svg
+from simulation.demonstration import drawing_svg, sent_drawing
 from simulation.storage.run_files import RunRecord, read_run
 from tests.simulation.conftest import presets
 
@@ -83,6 +83,11 @@ def test_hostile_names_are_text(tmp_path: Path, tiny: dict[str, Any]) -> None:
     run({**tiny, "dataset": {"kind": "csv", "path": str(ratings)}}, tmp_path / "run", page=False)
     _, drawing = drawing_from(tmp_path / "run")
     svg = drawing_svg(drawing)
+    assert "prefers-color-scheme: dark" in svg
     assert "<script" not in svg
     assert drawing.user == "user <script>alert(1…, 9 ratings"
     assert ElementTree.fromstring(svg).find(f".//{SVG}script") is None
+
+
+def test_in_a_page_a_drawing_has_no_colours_of_its_own() -> None:
+    assert "<style" not in sent_drawing("blp-mf")

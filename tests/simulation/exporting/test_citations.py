@@ -24,6 +24,13 @@ def test_papers_of_all_parts_are_cited_once_and_so_is_dprec() -> None:
     assert keys("best") == ["dprec", "kairouz2014"]
 
 
+def test_published_data_are_cited_as_their_distributors_ask() -> None:
+    assert keys("plain-mf", overrides=["dataset={kind: movielens-100k, path: ml-100k}"]) == [
+        "dprec",
+        "harper2015",
+    ]
+
+
 def test_schedules_and_attacks_are_parts() -> None:
     attacked = "attacks=[{kind: linkage}]"
     found = set(keys("blp-mf", overrides=[attacked])) - set(keys("blp-mf"))
@@ -35,6 +42,7 @@ def test_the_entry_of_dprec_is_that_of_the_citation_file() -> None:
     entry = bibtex([])
     assert cited["title"] in entry
     assert f"Version {__version__}" in entry
+    assert f"year   = {{{cited['date-released'].year}}}" in entry
     assert cited["authors"] == [{"name": "The dprec developers"}]
     assert "{{The dprec developers}}" in entry
 
