@@ -122,8 +122,8 @@ class Part:
             return []
         # Where every promise is compared, every one has an answer.
         models = LEAST_TRUST_FIRST if files.config.get("promises") else ()
-        given = {"epsilons": files.epsilons, "models": models}
-        cells = decision_grid(self.results, metric, unit, files.matched_delta, **given)
+        delta, epsilons = files.matched_delta, files.epsilons
+        cells = decision_grid(self.results, metric, unit, delta, epsilons=epsilons, models=models)
         first = self.answer.cells[0].hides if self.answer.cells else True
         return sorted(cells, key=lambda cell: cell.hides is not first)
 
