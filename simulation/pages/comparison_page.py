@@ -402,6 +402,9 @@ def _at_epsilon(place: int, first: GridCell, part: Part) -> Column[list[GridCell
         vain = Markup('<div class="vain"><b>send nothing</b><small>nearest: {}</small>{}</div>')
         worth = Markup("<div><b>{}</b>{}</div>") if part.worth_it(cell) else Markup("<div>{}{}</div>")
         shown = vain if cell.nothing_sent_wins else worth
+        # That of the headline is found at a glance.
+        if part.worth_it(cell) and cell == next(iter(part.answer.cells), None):
+            shown = Markup('<div class="taken"><b>{}</b>{}</div>')
         return shown.format(part.link(best, best.name), small)
 
     return Column(f"ε {first.epsilon:g}", holds=str, text=text)
