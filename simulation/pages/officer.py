@@ -122,9 +122,10 @@ def _assumed(subject: Subject) -> Iterator[str]:
     if subject.silent:
         yield "None."
     elif terms is not None and terms.colluders is not None:
-        yield f"At most {plural(terms.colluders, 'device')} collude with the server; with more, ε does not hold."
+        colluders = plural(terms.colluders, "device")
+        yield f"At most {colluders} collude with the server; with more, ε does not hold."
         lost = "with more, nothing is released and the budget is spent"
-        yield f"At most {terms.dropouts:.0%} of the devices drop out; {lost}."
+        yield f"At most {terms.dropouts:.0%} drop out; {lost}."
     elif terms is not None and terms.shufflers:
         yield "None, but the other reports are drawn as the protocol says."
     elif terms is not None:

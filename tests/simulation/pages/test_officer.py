@@ -100,7 +100,7 @@ def test_secure_aggregation_says_whom_it_bears(tmp_path: Path) -> None:
     answered = asked_of(tmp_path, {**WHOLE, "terms": terms}, trust="secure-aggregation")
     assert answered[ASSUMED] == [
         "At most 5 devices collude with the server; with more, ε does not hold.",
-        "At most 10% of the devices drop out; with more, nothing is released and the budget is spent.",
+        "At most 10% drop out; with more, nothing is released and the budget is spent.",
     ]
     assert answered[DEVIATES][0] == "Trust: secure-aggregation."
     assert "must follow the protocol" in answered[DEVIATES][1]
