@@ -217,7 +217,9 @@ def _composed(pairs: tuple[_Pair, ...]) -> list[ComposedLoss]:
     step = math.sqrt(math.fsum(squares)) / 8192  # points per deviation of the composed loss
     swapped = ((other, one, times) for one, other, times in pairs)
     orders = dict.fromkeys(tuple(sorted(each)) for each in (pairs, swapped))
-    return [compose([(_losses(one, other, step), times) for one, other, times in each]) for each in orders]
+    compared = {pair[:2] for each in orders for pair in each}
+    alone = {counts: _losses(*counts, step) for counts in compared}
+    return [compose([(alone[one, other], times) for one, other, times in each]) for each in orders]
 
 
 def _losses(one: _Count, other: _Count, step: float) -> PrivacyLossDistribution:

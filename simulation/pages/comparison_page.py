@@ -122,8 +122,8 @@ class Part:
             return []
         # Where every promise is compared, every one has an answer.
         models = LEAST_TRUST_FIRST if files.config.get("promises") else ()
-        given = {"epsilons": files.epsilons, "models": models}
-        cells = decision_grid(self.results, metric, unit, files.matched_delta, **given)
+        delta, epsilons = files.matched_delta, files.epsilons
+        cells = decision_grid(self.results, metric, unit, delta, epsilons=epsilons, models=models)
         first = self.answer.cells[0].hides if self.answer.cells else True
         return sorted(cells, key=lambda cell: cell.hides is not first)
 
@@ -402,6 +402,9 @@ def _at_epsilon(place: int, first: GridCell, part: Part) -> Column[list[GridCell
         vain = Markup('<div class="vain"><b>send nothing</b><small>nearest: {}</small>{}</div>')
         worth = Markup("<div><b>{}</b>{}</div>") if part.worth_it(cell) else Markup("<div>{}{}</div>")
         shown = vain if cell.nothing_sent_wins else worth
+        # That of the headline is found at a glance.
+        if part.worth_it(cell) and cell == next(iter(part.answer.cells), None):
+            shown = Markup('<div class="taken"><b>{}</b>{}</div>')
         return shown.format(part.link(best, best.name), small)
 
     return Column(f"ε {first.epsilon:g}", holds=str, text=text)

@@ -88,7 +88,7 @@ def _seen(subject: Subject) -> Iterator[str]:
         return
     yield f"The server: {subject.result.server_sees}, and which devices take part."
     if subject.result.needed_trust == "shuffle":
-        yield "Shufflers: how many messages a device sends, not what they say."
+        yield "Shufflers: how many messages a device sends."
 
 
 _DEVIATING: dict[Trust, str] = {
@@ -111,9 +111,10 @@ def _deviating(subject: Subject) -> Iterator[str]:
     if subject.result.status == "none":
         yield "The server, to which nothing is promised."
         return
-    alone = subject.result.epsilon("user")
+    alone, trust = subject.result.epsilon("user"), subject.result.needed_trust
     bounded = "nothing is proved" if alone is None else f"a user loses up to ε = {loss(alone)}"
-    yield _DEVIATING[subject.result.needed_trust].format(alone=bounded)
+    yield f"Trust: {trust}."
+    yield _DEVIATING[trust].format(alone=bounded)
 
 
 def _assumed(subject: Subject) -> Iterator[str]:
@@ -121,9 +122,10 @@ def _assumed(subject: Subject) -> Iterator[str]:
     if subject.silent:
         yield "None."
     elif terms is not None and terms.colluders is not None:
-        yield f"At most {plural(terms.colluders, 'device')} collude with the server; with more, ε is larger."
+        colluders = plural(terms.colluders, "device")
+        yield f"At most {colluders} collude with the server; with more, ε does not hold."
         lost = "with more, nothing is released and the budget is spent"
-        yield f"At most {terms.dropouts:.0%} of the devices drop out; {lost}."
+        yield f"At most {terms.dropouts:.0%} drop out; {lost}."
     elif terms is not None and terms.shufflers:
         yield "None, but the other reports are drawn as the protocol says."
     elif terms is not None:

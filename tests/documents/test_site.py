@@ -36,7 +36,9 @@ def test_every_key_and_command_is_described() -> None:
 
 
 def test_no_page_is_generated_from_something_unknown() -> None:
+    """A line that begins with a percent sign is a comment, which a page does not show."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in PAGES.values())
+    assert re.findall(r"^%(?! generated: ).*", text, re.MULTILINE) == []
     lines = re.findall(r"^% generated: (.+)$", text, re.MULTILINE)
     assert {line.split()[0] for line in lines} == set(GENERATED)
 

@@ -1,5 +1,6 @@
 """The page of a comparison in a browser: the answer without scripts, and all results filtered and linked."""
 
+import re
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from dprec.accounting import LEAST_TRUST_FIRST
 from simulation.storage.columns import read_rows
 from simulation.storage.files import csv_of_rows
 from tests.simulation.pages.browser import Browser, in_browser
-from tests.simulation.pages.conftest import words_of, write_comparison
+from tests.simulation.pages.conftest import RANDOMIZED, add_baseline, words_of, write_comparison
 
 NAMES = ["plain", "</script><b>", "'\"&", *(f"protocol-{place}" for place in range(25))]
 
@@ -110,3 +111,25 @@ def test_results_are_filtered_their_columns_chosen_and_rows_linked(
     assert browser.run("return document.querySelector('.tools output').value") == f"3 of {3 * len(NAMES) + 1}"
     browser.run("document.querySelector('#table').closest('details').open = false; location.hash = 'row-1'")
     assert browser.run("return document.querySelector(':target').checkVisibility()")
+
+
+@pytest.mark.parametrize(("popular", "worth"), [(0.9, False), (1.05, True)])
+def test_what_is_worse_than_popularity_is_marked_nowhere(tmp_path: Path, popular: float, worth: bool) -> None:
+    """Popularity has no privacy; lists that everybody could have had alike are not to be taken."""
+    folder = write_comparison(tmp_path / "lists", [{"name": "own", "rmse": 0.8}], epsilons=[1.0], seeds=[1])
+    page = words_of(add_baseline(add_baseline(folder, 1.2), popular, "popularity"))[0]
+    assert ('class="taken"><b>' in page, "<b>" in page) == (worth, worth)
+    assert ('<tr class="taken">' in page) is worth
+    assert (
+        f"<small>worse than popularity, which has no privacy ({popular:.3f})</small>" in page
+    ) is not worth
+    assert f"popularity, without privacy, {popular:.3f}" in page
+
+
+def test_the_grid_begins_with_what_the_answer_is_about(tmp_path: Path) -> None:
+    protocols = [{"name": "shown", "rmse": 0.8}, {"name": "hidden", "rmse": 0.9, **RANDOMIZED}]
+    folder = add_baseline(write_comparison(tmp_path / "both", protocols, epsilons=[1.0], seeds=[1]), 1.2)
+    page = words_of(folder)[0]
+    captions = re.findall(r"<caption>The protocol to take, held against nothing sent: (.*?)</caption>", page)
+    assert captions == ["ε for the value of one rating", "ε for one rating, given or not"]
+    assert re.findall(r'class="taken"><b><a href="#row-\d">(.*?)</a>', page) == ["shown"]

@@ -99,10 +99,11 @@ def test_secure_aggregation_says_whom_it_bears(tmp_path: Path) -> None:
     terms = {**TERMS, "colluders": 5, "dropouts": 0.1}
     answered = asked_of(tmp_path, {**WHOLE, "terms": terms}, trust="secure-aggregation")
     assert answered[ASSUMED] == [
-        "At most 5 devices collude with the server; with more, ε is larger.",
-        "At most 10% of the devices drop out; with more, nothing is released and the budget is spent.",
+        "At most 5 devices collude with the server; with more, ε does not hold.",
+        "At most 10% drop out; with more, nothing is released and the budget is spent.",
     ]
-    assert "must follow the protocol" in answered[DEVIATES][0]
+    assert answered[DEVIATES][0] == "Trust: secure-aggregation."
+    assert "must follow the protocol" in answered[DEVIATES][1]
     assert answered[SEES] == ["The server: noisy sums only, and which devices take part."]
 
 
@@ -113,7 +114,7 @@ def test_shufflers_who_all_collude(tmp_path: Path, alone: float | None, said: st
     terms = {**TERMS, "shufflers": 2}
     altered = {**WHOLE, "terms": terms, "privacy.epsilon_per_user.max": alone}
     answered = asked_of(tmp_path, altered, trust="shuffle")
-    assert answered[DEVIATES][0].endswith(f"If all collude with the server, {said}.")
+    assert answered[DEVIATES][1].endswith(f"If all collude with the server, {said}.")
     assert answered[ASSUMED] == [
         "None, but the other reports are drawn as the protocol says.",
         "At least 1 of 2 shufflers is honest.",
