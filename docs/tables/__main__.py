@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from docs.tables.accounted import composed, guesses, sampled, shares, shuffled
-from docs.tables.answer import choices, grid
+from docs.tables.answer import grid
 from docs.tables.benchmarks import benchmark, measured_at
 from docs.tables.field import field, field_bytes, left
 from docs.tables.figures import figures
@@ -43,7 +43,6 @@ _MAKERS = (
     by_budget,
     by_users,
     changed,
-    choices,
     composed,
     deviations,
     field,
