@@ -26,8 +26,12 @@ _PROTECTED: dict[str, tuple[ComparableUnit, bool]] = {
 
 
 def grid(name: str, budget: str) -> str:
-    """Return what to take at a budget: a row for each trust model, a column for what is protected."""
-    evaluation, results = next(iter(by_evaluation(summary(name).results).items()))
+    """Return what to take at a budget: a row for each trust model, a column for what is protected.
+
+    Where budgets are for users, nothing less than a user is protected.
+    """
+    held = summary(name)
+    evaluation, results = next(iter(by_evaluation(held.results).items()))
     metric, baseline = evaluation.metric, nothing_sent(results)
     lists = strongest(results, POPULARITY)
     silent = lists or baseline
@@ -35,6 +39,7 @@ def grid(name: str, budget: str) -> str:
     cells = {
         (words, cell.trust): _taken(cell, metric, silent)
         for words, (unit, hides) in _PROTECTED.items()
+        if held.made.unit in ("rating", unit)
         for cell in decision_grid(
             results, metric, unit, None, epsilons=[float(budget)], models=LEAST_TRUST_FIRST
         )
