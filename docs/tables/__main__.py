@@ -11,8 +11,8 @@ So does a figure in a sentence, of a summary and a protocol: its accuracy, or th
 maybe at a budget and for a number of users:
 
     <!-- row: ml-100k-u1 one-bit-on-device 1 -->0.903<!-- -->
-    <!-- row: attacks blp-mf 1 membership_auc -->0.685<!-- -->
-    <!-- row: answer best-local 1 users=30000 -->0.959<!-- -->
+    <!-- row: attacks cells-on-device 1 membership_auc -->0.685<!-- -->
+    <!-- row: answers/ml-100k best-central-per-user 1 users=30000 -->0.907<!-- -->
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ def _taken(cell: GridCell, metric: Metric, silent: ProtocolResult) -> str:
     """Return what to take in a cell, with its accuracy, or why nothing there is taken."""
 
     def beats(result: ProtocolResult) -> bool:
-        return metric.better(result.mean(metric.column) or 0.0, silent.mean(metric.column) or 0.0)
+        reached, base = result.mean(metric.column), silent.mean(metric.column)
+        return reached is not None and base is not None and metric.better(reached, base)
 
     best, less = cell.best, cell.with_less
     if less is not None and beats(less):

@@ -72,7 +72,7 @@ def checked(name: str, data: Path, folder: Path) -> list[Difference]:
     """Run the cheapest row of a summary, and return where it differs from what is committed."""
     made = made_of(name)
     if made.cheapest is None:
-        return []
+        raise RunError(f"{name}.yaml names no cheapest row; make it anew")
     for line in made.before:
         run(typed(line, data), folder)
     config, overrides = _asked(typed(made.command, data), folder)

@@ -41,7 +41,7 @@ Shares = Annotated[tuple[Annotated[float, Field(ge=1e-4, lt=0.5)], ...], BeforeV
 
 @dataclass(frozen=True, kw_only=True)
 class Promotion(Attack):
-    """Liars rate a few items as high or as low as they can; every figure is about honest users."""
+    """Malicious users rate a few items as high or as low as they can; figures are of honest users."""
 
     kind: Literal["promotion"] = "promotion"
     papers: ClassVar[tuple[str, ...]] = ("cao2021", "lam2004", "mobasher2007")
@@ -177,7 +177,7 @@ _METRICS = {"damage_rmse": ("rmse", 1.0), "damage_ndcg": ("ndcg_at_10", -1.0)}
 
 @dataclass(frozen=True, kw_only=True)
 class Damage(Attack):
-    """Liars rate many items as their raters do not."""
+    """Malicious users rate many items opposite to those who do rate them."""
 
     kind: Literal["damage"] = "damage"
     papers: ClassVar[tuple[str, ...]] = ("cao2021",)

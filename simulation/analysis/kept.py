@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dprec.errors import InputError
+from simulation.storage.directories import TABLE
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -13,7 +14,7 @@ def kept_comparisons() -> dict[str, Path]:
     """Return the folder of each, inside an installed package or beside the packages of a checkout."""
     shipped = _PACKAGE / "answers"
     folder = shipped if shipped.is_dir() else _PACKAGE.parent / "docs" / "results" / "answers"
-    return {path.name: path for path in sorted(folder.iterdir())} if folder.is_dir() else {}
+    return {path.parent.name: path.parent for path in sorted(folder.glob(f"*/{TABLE}"))}
 
 
 def given_or_kept(directory: Path | None, data: str | None) -> Path:

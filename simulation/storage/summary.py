@@ -512,7 +512,8 @@ class Summary(Document):
     )
     privacy: PrivacySummary
     terms: Terms | None = Field(
-        default=None, description="What it assumes, and what repetition costs; absent of old runs."
+        default=None,
+        description="What it assumes, and what repetition costs; absent where a simulation did not state it.",
     )
     attacks: AttackSummary | None = Field(
         default=None, description="What attacks have reached; absent without any."

@@ -9,7 +9,7 @@ import pytest
 from dprec.arrays import AnyInts, Floats
 from dprec.attacks import Damage, Liars, Promotion, Shown
 from dprec.attacks.liars import FakeProfiles
-from dprec.attacks.promotion import seen_of
+from dprec.attacks.promotion import Standing, seen_of
 from dprec.completion import Averages
 from dprec.randomness import generator
 from dprec.ratings import Ratings
@@ -113,3 +113,19 @@ def test_damage_is_what_honest_users_lose(honest: Ratings) -> None:
     assert reached["damage_rmse"].value == pytest.approx(worse)
     assert worse > 0.05
     assert reached["damage_ndcg"].value is None
+
+
+@pytest.mark.parametrize(
+    ("goal", "better", "worse"),
+    [
+        ("promote", Standing(0.3, 60, 3.0), Standing(0.0, 20, 4.0)),
+        ("promote", Standing(0.3, 20, 3.0), Standing(0.3, 60, 4.0)),
+        ("bury", Standing(0.0, 20, 4.0), Standing(0.3, 60, 3.0)),
+        ("bury", Standing(0.0, 60, 4.0), Standing(0.0, 20, 3.0)),
+    ],
+)
+def test_a_way_to_lie_is_judged_by_who_is_shown_a_target_and_then_by_its_place(
+    goal: Any, better: Standing, worse: Standing
+) -> None:
+    attack = Promotion(goal=goal)
+    assert attack._reached(better) > attack._reached(worse)
