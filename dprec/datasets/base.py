@@ -268,7 +268,11 @@ def locate(path: str, *names: str) -> Path:
     if found is None:
         accepted = f"the file {wanted}, or its folder" if names else "a file"
         start = "" if place.is_absolute() else f", from {Path.cwd()}"
-        raise InputError(str(place), f"no such file or folder{start}", f"{accepted}, as the data set's path")
+        raise InputError(
+            str(place),
+            f"no such file or folder{start}",
+            f"{accepted}: --set dataset.path=PATH, or dprec fetch",
+        )
     return found
 
 

@@ -145,7 +145,7 @@ class Learned:
 
 @dataclass(frozen=True, kw_only=True)
 class OneShotProtocol(CollectionProtocol):
-    """Every user sends one perturbed report; from all of them the server predicts, or every device."""
+    """Every user sends one perturbed report; the server or every device predicts from all of them."""
 
     kind: Literal["one-shot"] = "one-shot"
     undeployable: ClassVar[str] = ""

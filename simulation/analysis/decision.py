@@ -183,12 +183,13 @@ def decision_grid(
     hidden = [hides for hides in (True, False) if any(each.hides == hides for each in proved)]
     known = models or {each.trust for each in proved}
     models = [trust for trust in LEAST_TRUST_FIRST if trust in known]
-    cells = []
+    cells, order = [], LEAST_TRUST_FIRST.index
     for hides, trust, epsilon in product(hidden, models, columns):
         limits = Limits(epsilon, unit, trust=trust, delta=OWN_DELTA if delta is None else delta)
         inside, with_less = decide(competing, limits), None
         own = [each for each in inside if (each.result.hides, each.result.trust) == (hides, trust)]
-        less = [each for each in inside if each.result.trust != trust and each.result.hides >= hides]
+        less = [each for each in inside if order(each.result.trust) < order(trust)]
+        less = [each for each in less if each.result.hides >= hides]
         best, against, alike = None, None, list[ProtocolResult]()
         if own:
             best, against = own[0].result, own[0].against

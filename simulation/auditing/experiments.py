@@ -186,7 +186,8 @@ class Audit:
             budget = f"epsilon = {worst.promised:.4g} per {worst.unit}"
             return f"{worst.test}: {budget} is promised, but {worst.defect}"
         partly = "".join(f"; {each.test}: {each.strength}" for each in self.findings if each.covers)
-        seen = f"a twofold leak would be seen with probability {self.power:.2f} or more"
+        likely = f"a twofold leak would be seen with probability {self.power:.2f} or more"
+        seen = likely if self.power >= 0.005 else "a twofold leak could not be seen"
         return f"no evidence against it; {seen}{partly}"
 
     def values(self) -> dict[str, Any]:

@@ -127,6 +127,10 @@ _DIGITS = 10
 """Decimals of a difference: fewer than the order of a sum over users can change."""
 
 
+_LEAST_USERS = 10
+"""With test ratings, for an interval."""
+
+
 class DrawnUsers:
     """Totals of runs over their users, and over users who are drawn again, the same for all runs.
 
@@ -135,6 +139,7 @@ class DrawnUsers:
 
     def __init__(self, errors: Mapping[str, UserErrors]) -> None:
         users = np.unique(np.concatenate([own.users for own in errors.values()]))
+        self._users = users.size
         self._places = {key: place for place, key in enumerate(errors)}
         width = next(iter(errors.values())).sums.shape[1]
         sums = np.zeros((users.size, len(errors), width))
@@ -146,8 +151,10 @@ class DrawnUsers:
 
     def better_by(
         self, metric: Metric, pairs: Sequence[tuple[str, str]], weights: NDArray[np.float64]
-    ) -> tuple[float, float, float]:
+    ) -> tuple[float, float | None, float | None]:
         """Return how much better the first run of each pair is than the second, and the interval's ends.
+
+        Of fewer than ten users there is no interval: those drawn again are nearly always the same.
 
         ``pairs``: keys of runs on the same ratings.
         ``weights``, shape (pairs,): of the pairs in the mean.
@@ -160,8 +167,11 @@ class DrawnUsers:
                 sign * (of_totals(totals[:, base]) - of_totals(totals[:, own])) @ weights
                 for totals in self._totals
             )
+        better = round(float(mean[0]), _DIGITS)
+        if self._users < _LEAST_USERS:
+            return better, None, None
         low, high = interval(gains)
-        return round(float(mean[0]), _DIGITS), round(low, _DIGITS), round(high, _DIGITS)
+        return better, round(low, _DIGITS), round(high, _DIGITS)
 
 
 class _Pairing(NamedTuple):
@@ -204,7 +214,8 @@ def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]
             if metric is not None and drawn is not None:
                 mean, low, high = drawn.better_by(metric, keys, weights)
                 # Behind the best, more is worse.
-                figures = (-mean, -high, -low) if names == BEHIND else (mean, low, high)
+                behind = (-mean, *(None if end is None else -end for end in (high, low)))
+                figures = behind if names == BEHIND else (mean, low, high)
                 columns |= zip(names, figures, strict=True)
             for row in result.rows:
                 added.setdefault(_key(row), {}).update(columns)

@@ -371,7 +371,7 @@ def _trusted(row: Sequence[GridCell]) -> Markup:
     trust = row[0].trust
     worth = [cell for cell in row if cell.best and not cell.nothing_sent_wins]
     vain = trust != "local" and bool(worth) and all(cell.with_less for cell in worth)
-    words = Markup("<small>such trust buys nothing here</small>") if vain else ""
+    words = Markup("<small>more trust is no more accurate here</small>") if vain else ""
     return Markup("{}{}").format(f"{trust} model", words)
 
 
@@ -383,7 +383,7 @@ def _at_epsilon(place: int, first: GridCell, part: Part) -> Column[list[GridCell
         cell, best = row[place], row[place].best
         if best is None and cell.with_less:
             local = part.link(cell.with_less, cell.with_less.name)
-            words = f"nothing better is known than what needs less ({cell.with_less.trust})"
+            words = f"none that needs more trust is more accurate ({cell.with_less.trust})"
             return Markup("<div>{}<small>{}</small></div>").format(local, words)
         if best is None:
             return Markup('<span class="dash">{}</span>').format(DASH)
@@ -394,7 +394,7 @@ def _at_epsilon(place: int, first: GridCell, part: Part) -> Column[list[GridCell
             needed = users_needed(part.courses, best)
             details += [f"needs {needed} users"] if needed else []
             less = cell.with_less
-            details += [f"no better than {less.name} ({less.trust})"] if less else []
+            details += [f"no more accurate than {less.name} ({less.trust})"] if less else []
             if part.popularity is not None and not part.worth_it(cell):
                 popular = number(part.popularity, gain_digits(metric))
                 details.append(f"worse than popularity, which has no privacy ({popular})")

@@ -111,6 +111,18 @@ def test_a_trust_that_buys_nothing_is_told() -> None:
     assert trusting.with_less is None
 
 
+def test_what_was_granted_more_trust_than_it_needs_stands_for_nothing_that_is_granted_less() -> None:
+    granted = whole("mixed", 1.0, "shuffle", 0.9, 0.9, needed_trust="local")
+    own = results_of([*QUIET, *whole("alone", 1.0, "local", 0.9, 0.9), *granted])
+    cells = decision_grid(own, RMSE, "user", 1e-6)
+    assert {cell.trust: cell.with_less and cell.with_less.name for cell in cells} == {
+        "local": None,
+        "shuffle": "alone",
+    }
+    sentence = answer_to(own, RMSE, "user", 1e-6).sentences[0]
+    assert "alone in the local model" in sentence
+
+
 def test_where_every_trust_is_asked_for_a_cell_without_a_protocol_names_what_needs_less() -> None:
     trusts = ("local", "shuffle", "secure-aggregation", "central")
     own = QUIET, whole("sums", 1.0, "shuffle", 0.98), lines("rating", 1.0, "local", 0.9)

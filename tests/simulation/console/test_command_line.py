@@ -336,8 +336,9 @@ def test_code_of_ours_that_was_upset_by_what_ones_own_returned_says_what_is_acce
 
 
 def test_a_list_of_nothing_in_particular_has_the_presets_in_groups_and_what_else_can_be_listed(
-    dprec: Any,
+    dprec: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     finished = dprec("list")
     assert (finished.code, finished.err) == (0, "")
     *groups, last = finished.out.split("\n\n")
