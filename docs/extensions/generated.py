@@ -1,4 +1,4 @@
-"""Parts of pages that are generated: a line "% generated: NAME ..." is replaced by what NAME makes."""
+"""Parts of pages that are generated: a line "<!-- site: NAME ... -->" is replaced by what NAME makes."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ GENERATED: Mapping[str, Callable[..., str]] = {
     "summary": summary_reference,
     "timing": timing_reference,
 }
-_LINE = re.compile(r"^% generated: (\w+)((?: [\w-]+)*)$", flags=re.MULTILINE)
+_LINE = re.compile(r"^<!-- site: (\w+)((?: [\w-]+)*) -->$", flags=re.MULTILINE)
 
 
 def expand(source: str) -> str:

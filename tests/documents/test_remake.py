@@ -8,7 +8,12 @@ from docs.tables.remake import Difference, checked, differences
 from docs.tables.results import made_of, names
 from tests.paths import DATA
 
-CHECKED = [name for name in names() if made_of(name).cheapest is not None]
+# A row that is attacked takes half a minute.
+CHECKED = [
+    pytest.param(name, marks=[pytest.mark.nightly] * (name == "attacks"))
+    for name in names()
+    if made_of(name).cheapest is not None
+]
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is absent; set DPREC_DATA to its folder")

@@ -23,7 +23,7 @@ def test_every_package_that_exports_names_has_a_page() -> None:
 
 
 def test_every_key_and_command_is_described() -> None:
-    keys, commands = expand("% generated: configuration"), expand("% generated: commands")
+    keys, commands = expand("<!-- site: configuration -->"), expand("<!-- site: commands -->")
     for model in (RunConfig, ComparisonConfig):
         schema = model.model_json_schema()
         for part in (schema, *schema["$defs"].values()):
@@ -38,8 +38,8 @@ def test_every_key_and_command_is_described() -> None:
 def test_no_page_is_generated_from_something_unknown() -> None:
     """A line that begins with a percent sign is a comment, which a page does not show."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in PAGES.values())
-    assert re.findall(r"^%(?! generated: ).*", text, re.MULTILINE) == []
-    lines = re.findall(r"^% generated: (.+)$", text, re.MULTILINE)
+    assert re.findall(r"^%.*", text, re.MULTILINE) == []
+    lines = re.findall(r"^<!-- site: (.+) -->$", text, re.MULTILINE)
     assert {line.split()[0] for line in lines} == set(GENERATED)
 
 
