@@ -406,9 +406,14 @@ def _validated(
 
 
 def first_error(error: ValidationError, model: type[BaseModel]) -> SettingError:
-    """Return the first error of a model, under the key at fault, with everything that is accepted there."""
+    """Return the first error of a model, under the key at fault, with everything that is accepted there.
+
+    A misspelt key leaves the right one missing, so unknown keys come before what is missing.
+    """
     errors = error.errors()
     first = errors[0]
+    if first["type"] == "missing":
+        first = next((each for each in errors if each["type"] == "extra_forbidden"), first)
     key, group = _place(first["loc"], model)
     name, fields = key.rpartition(".")[2], _fields(group)
     match first["type"]:
@@ -418,7 +423,9 @@ def first_error(error: ValidationError, model: type[BaseModel]) -> SettingError:
             return SettingError(key, "an unknown key", listed(list(fields), name))
         case "missing":
             described = fields[name].description if name in fields else None
-            return SettingError(key, "missing", described or "a value")
+            return SettingError(
+                key, "missing", f"a value ({described.rstrip('.')})" if described else "a value"
+            )
         case "value_error" if isinstance(raised := first["ctx"]["error"], SettingError):
             # A component refuses its settings itself, and names the one at fault.
             return SettingError(f"{key}.{raised.key}".strip("."), raised.found, raised.accepted)

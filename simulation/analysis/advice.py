@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from dprec.accounting import Trust
+from dprec.accounting import ComparableUnit, Trust
 from dprec.errors import InputError
 from dprec.protocols.base import TOLD
-from simulation.analysis.answer import guess_in_words, price
+from simulation.analysis.answer import guess, guess_in_words, price
 from simulation.analysis.decision import RECOVERED, SLACK, Candidate, Limits, candidates, decide
 from simulation.analysis.gains import (
     NOTHING_SENT,
@@ -22,7 +22,12 @@ from simulation.analysis.gains import (
     strongest,
 )
 from simulation.analysis.populations import Course, course_of, courses
-from simulation.analysis.protocol_results import ProtocolResult, metrics_of, read_comparison
+from simulation.analysis.protocol_results import (
+    ComparisonFiles,
+    ProtocolResult,
+    metrics_of,
+    read_comparison,
+)
 from simulation.analysis.vocabulary import Metric, listed, loss, number
 from simulation.storage.directories import TABLE
 
@@ -89,7 +94,9 @@ class Advice:
     """Within the limits: of the protocols that never beat nothing sent there."""
     claimed_only: tuple[ProtocolResult, ...]
     composed_only: tuple[ProtocolResult, ...]
-    """What would be within the limits if claims counted; and if a delta were allowed."""
+    """What would be within the limits if claims counted; and if a larger delta were allowed."""
+    least: float | None
+    """The smallest proved loss of what was given a budget, within the other limits or not; None without."""
     for_epsilon: Candidate | None
     """The more accurate result within the bytes that needs the least additional epsilon."""
     for_bytes: Candidate | None
@@ -124,21 +131,30 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     every = candidates(comparable, chosen)
     bases = nothing_sent(comparable), strongest(comparable, POPULARITY)
     quiet, popular = (next((each for each in every if each.result is base), None) for base in bases)
-    competing = (each for each in every if each.result.baseline not in (NOTHING_SENT, TOLD))
+    competing = [each for each in every if each.result.baseline not in (NOTHING_SENT, TOLD)]
     allowed = [each for each in competing if limits.allow(each.result)]
     inside = decide(allowed, limits)
     best = next((each for each in inside if each.better), quiet)
     if best is None:
         possible = _least_needed([each.result for each in allowed], limits)
         raise InputError(str(directory), f"nothing within {limits.words}", possible)
-    return _advice(limits, chosen, best, allowed, inside, popular, courses(results, chosen))
+    return _advice(limits, chosen, best, competing, inside, popular, courses(results, chosen))
+
+
+def usual_unit(directory: str | Path) -> ComparableUnit:
+    """Return the unit of epsilon where none is typed: users, whom every promise about lists covers.
+
+    Raises InputError where there is no comparison.
+    """
+    results = _read(Path(directory)).results
+    return "user" if results and all(result.lists for result in results) else "rating"
 
 
 def _advice(
     limits: AdviceLimits,
     metric: Metric,
     best: Candidate,
-    allowed: Sequence[Candidate],
+    competing: Sequence[Candidate],
     inside: Sequence[Candidate],
     popularity: Candidate | None,
     every: Sequence[Course],
@@ -147,10 +163,12 @@ def _advice(
     beating, evaluation = {each.result.name for each in inside if each.better}, best.result.evaluation
     # The others of a budget are held against its best by the main metric alone.
     judged = [each.result for each in inside if evaluation and evaluation.metric == metric]
+    allowed = [each for each in competing if limits.allow(each.result)]
     better = [each for each in allowed if each.better and each.rank < best.rank]
     cheaply = [each for each in better if limits.carry(each.result)]
     privately = [each for each in better if limits.keep(each.result)]
     outside = [each.result for each in allowed if limits.carry(each.result) and not limits.keep(each.result)]
+    losses = [limits.with_delta(each.result) for each in competing if each.result.budget is not None]
     return Advice(
         limits,
         metric,
@@ -159,22 +177,25 @@ def _advice(
         not_better=tuple(each for each in inside if each.result.name not in beating),
         claimed_only=tuple(filter(replace(limits, claimed=True).keep, outside)),
         composed_only=tuple(filter(limits.keep_with_delta, outside)),
-        for_epsilon=min(
-            cheaply, key=lambda each: (limits.loss(each.result), limits.with_delta(each.result)), default=None
-        ),
+        least=min(filter(math.isfinite, losses), default=None),
+        for_epsilon=min(cheaply, key=lambda each: _more_privacy(each.result, limits), default=None),
         for_bytes=min(privately, key=lambda each: each.result.bytes_per_user or 0.0, default=None),
         course=course_of(every, best.result),
         popularity=popularity,
     )
 
 
+def _read(directory: Path) -> ComparisonFiles:
+    if not (directory / TABLE).is_file():
+        raise InputError(str(directory), f"no {TABLE}", "a directory that `dprec compare` wrote")
+    return read_comparison(directory)
+
+
 def _results(
     directory: Path, column: str | None, limits: AdviceLimits
 ) -> tuple[list[ProtocolResult], Metric]:
     """Return all results of a comparison, and the metric they are judged by."""
-    if not (directory / TABLE).is_file():
-        raise InputError(str(directory), f"no {TABLE}", "a directory that `dprec compare` wrote")
-    files = read_comparison(directory)
+    files = _read(directory)
     if files.waiting:
         raise InputError(str(directory), files.waiting, "a comparison that is finished; --resume goes on")
     results = [*files.results, *files.populations]
@@ -194,6 +215,8 @@ def _least_needed(results: Sequence[ProtocolResult], limits: AdviceLimits) -> st
     by_loss = sorted(private, key=lambda each: (limits.loss(each), each.bytes_per_user or 0.0))
     by_bytes = sorted(private, key=lambda each: each.bytes_per_user or 0.0)
     ways = []
+    if composed := [each for each in filter(limits.carry, results) if limits.keep_with_delta(each)]:
+        ways.append(f"with --delta {_delta(composed):g}, {_names(composed)}")
     if affordable := next(filter(limits.carry, by_loss), None):
         ways.append(f"with these bytes, ε from {limits.loss(affordable):.4g} ({affordable.name})")
     if kept := next(filter(limits.keep, by_bytes), None):
@@ -213,12 +236,37 @@ def advice_lines(advice: Advice) -> list[str]:
         *_against_baseline(advice),
         *_against_popularity(advice),
         f"  {best.trust} model; the server sees {best.server_sees}",
+        *_revealed(best, limits),
+        *_guesses(best, limits),
     ]
-    spent, course = limits.loss(best), advice.course
-    lines += [f"  {guess_in_words(spent, limits.unit, best)}"] if 0 < spent < math.inf else []
+    course = advice.course
     lines += [f"  users needed to beat {course.base}: {course.users_needed}"] if course else []
     lines += [f"  not significantly worse: {_names(advice.alike)}"] if advice.alike else []
-    return [*lines, *_left_out(advice), *_next_better(advice)]
+    left_out = [*_left_out(advice)]
+    if advice.composed_only and best.baseline == NOTHING_SENT and not advice.not_better:
+        # Nothing was weighed: what an option changes comes before an answer that is none.
+        return [*left_out, *lines, *_next_better(advice)]
+    return [*lines, *(f"  {line}" for line in left_out), *_next_better(advice)]
+
+
+def _revealed(best: ProtocolResult, limits: AdviceLimits) -> Iterator[str]:
+    """Yield that item sets are revealed, where whole users are to be protected."""
+    if (limits.unit == "user" or best.lists) and not best.hides and best.server_sees != "nothing":
+        yield "  the server sees which items were rated; --hide-items leaves such protocols out"
+
+
+def _guesses(best: ProtocolResult, limits: AdviceLimits) -> Iterator[str]:
+    """Yield what the loss means for a guesser, and what holds between profiles that are further apart."""
+    spent, between = limits.loss(best), best.any_two
+    if 0 < spent < math.inf:
+        yield f"  {guess_in_words(spent, limits.unit, best)}"
+    if limits.unit == "user" and between is not None and between > spent * SLACK:
+        surer = f"a 50 % guess becomes right with at most {guess(between)}"
+        yield f"  between any two profiles ε is {loss(between)}: {surer}"
+
+
+def _delta(results: Iterable[ProtocolResult]) -> float:
+    return max(result.delta or 0.0 for result in results)
 
 
 def _names(results: Iterable[ProtocolResult]) -> str:
@@ -235,8 +283,12 @@ def _against_baseline(advice: Advice) -> Iterator[str]:
             yield f"  against {base}: {against.written}{_rule(against)}"
             yield from [f"  not better than {base}: {names}"] if names else []
         return
-    if not names:
+    limits, least = advice.limits, advice.least
+    if least is not None and least > limits.epsilon * SLACK:
+        yield f"  no protocol ran at ε ≤ {limits.epsilon:g} per {limits.unit}; the smallest is {loss(least)}"
+    elif not names:
         yield "  no other protocol of this comparison is within these limits"
+    if not names:
         return
     yield f"  of the protocols within these limits, none beats {base}: {names}"
     compared = [(own.mean, each.result.title, own) for each in others if (own := each.against)]
@@ -264,18 +316,17 @@ def _left_out(advice: Advice) -> Iterator[str]:
     for word in ("claimed", "declared"):
         if own := [result for result in advice.claimed_only if result.word == word]:
             because = f"because ε is {word} and not proved: {_names(own)}; --claimed counts a claim"
-            yield f"  left out, {because}"
-    if advice.composed_only:
-        delta = max(result.delta or 0.0 for result in advice.composed_only)
-        because = f"because ε holds by composition only: {_names(advice.composed_only)}"
-        yield f"  left out, {because}; --delta {delta:g} counts it"
+            yield f"left out, {because}"
+    if composed := advice.composed_only:
+        because = f"because ε holds by composition only: {_names(composed)}"
+        yield f"left out, {because}; --delta {_delta(composed):g} counts it"
 
 
 def _next_better(advice: Advice) -> Iterator[str]:
     limits, privacy, traffic = advice.limits, advice.for_epsilon, advice.for_bytes
     if privacy:
         more = _price_in_privacy(privacy.result, limits)
-        yield f"next better for ε: {_named(privacy, advice)}: costs {more}"
+        yield f"next better for ε: {_named(privacy, advice)}: {more}"
     if traffic:
         own = traffic.result
         more_bytes = {
@@ -288,18 +339,35 @@ def _next_better(advice: Advice) -> Iterator[str]:
         yield "no protocol of this comparison is more accurate within either limit"
 
 
+def _more_privacy(result: ProtocolResult, limits: AdviceLimits) -> tuple[float, float, float]:
+    """Return what the next better for epsilon is chosen by: its loss, with its delta, and per user."""
+    whole = replace(limits, unit="user").with_delta(result)
+    return limits.loss(result), limits.with_delta(result), whole
+
+
+def _per_user_only(result: ProtocolResult, limits: AdviceLimits) -> str:
+    """Return what counts a loss that is proved of users alone, to limits per rating; otherwise nothing."""
+    if limits.unit == "user" or result.status != "proved" or result.epsilon("rating") is not None:
+        return ""
+    if result.epsilon("user") is not None:
+        return "--per user"
+    return "" if result.composed is None else f"--per user --delta {result.delta or 0.0:g}"
+
+
 def _price_in_privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
-    spent, composed, delta = limits.loss(result), limits.with_delta(result), f"a δ of {result.delta or 0.0:g}"
+    spent, composed, delta = limits.loss(result), limits.with_delta(result), f"{result.delta or 0.0:g}"
     if math.isfinite(spent):
-        instead = f", or {delta}" if limits.keep_with_delta(result) and spent > limits.epsilon * SLACK else ""
-        return f"{spent - limits.epsilon:,.4g} more ε{instead}"
+        instead = limits.keep_with_delta(result) and spent > limits.epsilon * SLACK
+        return f"costs {spent - limits.epsilon:,.4g} more ε{f', or a δ of {delta}' if instead else ''}"
     if result.status in ("claimed", "declared"):
-        return f"the proof: its ε is only {result.word}"
+        return f"costs the proof: its ε is only {result.word}"
+    if options := _per_user_only(result, limits):
+        return f"proved per user only ({options} counts it)"
     if math.isfinite(composed):
         more = f" and {composed - limits.epsilon:,.4g} more ε"
-        return f"{delta}{'' if limits.keep_with_delta(result) else more}"
+        return f"needs δ = {delta}{'' if limits.keep_with_delta(result) else more}"
     other = limits.unit == "user" and result.epsilon("rating") is not None
-    return "any bound per user: its ε is per rating" if other else "giving up privacy"
+    return f"costs {'any bound per user: its ε is per rating' if other else 'giving up privacy'}"
 
 
 def _named(candidate: Candidate, advice: Advice) -> str:
@@ -309,11 +377,13 @@ def _named(candidate: Candidate, advice: Advice) -> str:
 
 
 def _privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
-    """Say what a result loses in the unit of the limits, and in no other."""
+    """Say what a result loses in the unit of the limits, or per user where nothing else is proved."""
+    if _per_user_only(result, limits):
+        limits = replace(limits, unit="user")
     counted, with_delta = result.promised(limits.unit), ""
     composes = limits.unit == "user" and result.composed is not None
     # What the sum keeps as well holds without delta.
-    smaller = limits.delta is not None and loss(result.composed) != loss(counted)
+    smaller = counted is not None and loss(limits.loss(result)) not in (loss(counted), loss(math.inf))
     if composes and (smaller or counted is None):
         counted, with_delta = result.composed, f" with δ = {result.delta or 0.0:g}"
     mark = "" if result.status == "proved" else f" ({result.word}, not proved)"

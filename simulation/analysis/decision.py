@@ -66,17 +66,17 @@ class Limits:
         return min((each for each in losses if each is not None), default=math.inf)
 
     def with_delta(self, result: ProtocolResult) -> float:
-        """Return the loss if the delta of a result were allowed, where none is; infinite without a bound."""
-        if self.unit != "user" or self.delta is not None or not result.delta:
+        """Return the loss if the delta of a result were allowed; infinite without a bound."""
+        if self.unit != "user" or not result.delta:
             return self.loss(result)
-        return replace(self, delta=result.delta).loss(result)
+        return replace(self, delta=max(self.delta or 0.0, result.delta)).loss(result)
 
     def keep(self, result: ProtocolResult) -> bool:
         """Return whether the loss of a result is within epsilon."""
         return self.loss(result) <= self.epsilon * SLACK
 
     def keep_with_delta(self, result: ProtocolResult) -> bool:
-        """Return the same if the delta of a result were allowed, where none is."""
+        """Return the same if the delta of a result were allowed."""
         return self.with_delta(result) <= self.epsilon * SLACK
 
     def carry(self, result: ProtocolResult) -> bool:

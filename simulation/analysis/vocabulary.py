@@ -223,7 +223,7 @@ def server_sees(
     if not spends:
         return "rated items only"
     if hides_rated_items:
-        return "noise only"
+        return "noisy messages, not whose" if trust == "shuffle" else "noise only"
     return "items and noise, not whose" if unlinked else "rated items, noise"
 
 

@@ -19,6 +19,7 @@ from typing import Any, TypeGuard
 from dprec.accounting import MatchedBudget
 from dprec.components import as_values
 from dprec.datasets import Dataset, Synthetic, holds_pairs
+from dprec.datasets.columns import ABSENT
 from dprec.errors import InputError, SettingError, within
 from dprec.protocols.base import BASELINE_PRESETS, INFORMED_BASELINES
 from dprec.schedules import Fresh
@@ -167,8 +168,7 @@ def load_comparison(
     if isinstance(config, Mapping):
         source, values = "comparison", copy.deepcopy(dict(config))
     elif Path(config).suffix.lower() not in _CONFIGURATIONS and Path(config).is_file():
-        cuts = any(override.partition("=")[0].strip() == "dataset.positive" for override in overrides)
-        usual = _ON_ANY_PAIRS if cuts or holds_pairs(source) else _ON_ANY_RATINGS
+        usual = _ON_ANY_PAIRS if _asks_for_pairs(overrides) or holds_pairs(source) else _ON_ANY_RATINGS
         file = strict_yaml.find_configuration(usual)
         values, name = strict_yaml.read_yaml(file), Path(config).name
         slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name.split(".", maxsplit=1)[0]).strip("._-")
@@ -187,6 +187,16 @@ def load_comparison(
         values["protocols"] = [_as_entry(entry) for entry in entries]
     with strict_yaml.quotes_named(overrides):
         return _Planner(values, file, source, replaced).planned()
+
+
+def _asks_for_pairs(overrides: Sequence[str]) -> bool:
+    """Return whether overrides make pairs of a file of ratings: they leave ratings out, or cut them."""
+    given: dict[str, Any] = {}
+    for override in overrides:
+        if override.startswith("dataset."):
+            strict_yaml.apply_override(given, override)
+    dataset = given.get("dataset", {})
+    return dataset.get("rating_column") == ABSENT or "positive" in dataset
 
 
 def _as_entry(entry: Any) -> Any:

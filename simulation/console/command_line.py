@@ -270,7 +270,10 @@ def advise(
     max_bytes: parameters.MaxBytes = math.inf,
     max_network_bytes: parameters.MaxNetworkBytes = math.inf,
     max_recovered: parameters.MaxRecovered = 1.0,
-    per: Annotated[str, typer.Option(metavar="rating|user", help="Unit of epsilon.")] = "rating",
+    per: Annotated[
+        str | None,
+        typer.Option(metavar="rating|user", help="Unit of epsilon; by default rating, and user for lists."),
+    ] = None,
     delta: Annotated[
         float | None,
         typer.Option(metavar="D", help="Count losses per user as they compose, with this delta at most."),
@@ -302,7 +305,7 @@ def advise(
     its uncertainty is never named.
     """
     from dprec.accounting import COMPARABLE_UNITS, LEAST_TRUST_FIRST
-    from simulation.analysis.advice import AdviceLimits, advice_lines, one_of
+    from simulation.analysis.advice import AdviceLimits, advice_lines, one_of, usual_unit
     from simulation.analysis.advice import advise as advice
     from simulation.analysis.kept import given_or_kept
     from simulation.analysis.protocol_results import declared_lines
@@ -310,7 +313,8 @@ def advise(
 
     place = given_or_kept(directory, data)
     most = "secure-aggregation" if untrusted and trust == "central" else trust
-    trusted, unit = one_of("--trust", most, LEAST_TRUST_FIRST), one_of("--per", per, COMPARABLE_UNITS)
+    trusted = one_of("--trust", most, LEAST_TRUST_FIRST)
+    unit = usual_unit(place) if per is None else one_of("--per", per, COMPARABLE_UNITS)
     conditions = (trusted, hide_items, claimed, delta)
     limits = AdviceLimits(epsilon, unit, max_bytes, *conditions, max_network_bytes, max_recovered)
     print_lines([*advice_lines(advice(place, limits, metric)), *declared_lines(place)])

@@ -74,10 +74,11 @@ def _unbroken(found: re.Match[str]) -> str:
 
 
 _FOR_ALL = (
-    "Audited: dprec audit measures a lower bound on ε, which can refute a promise but not prove it. Assumed: "
-    "devices run what was installed and draw their noise in secret; a simulation draws it from a seed. Out "
-    "of scope: traffic analysis, the operating system of a device, and settings chosen on private ratings. "
-    "Where each rating is answered once and the answer repeated, repetition costs nothing more."
+    "To audit: dprec audit measures a lower bound on ε, which can refute a promise but not prove it. "
+    "Assumed: devices run what was installed and draw their noise in secret; a simulation draws it from a "
+    "seed. Out of scope: traffic analysis, the operating system of a device, and settings chosen on private "
+    "ratings. Only on a schedule (increments) that answers each rating once and repeats the answer does "
+    "repetition cost nothing more; the repetitions above draw anew."
 )
 """What holds of all protocols."""
 
@@ -123,7 +124,8 @@ def _assumed(subject: Subject) -> Iterator[str]:
         yield "None."
     elif terms is not None and terms.colluders is not None:
         colluders = plural(terms.colluders, "device")
-        yield f"At most {colluders} collude with the server; with more, ε does not hold."
+        chosen = "protocol.aggregation.colluders"
+        yield f"At most {colluders} collude with the server ({chosen}, a choice); with more, ε does not hold."
         lost = "with more, nothing is released and the budget is spent"
         yield f"At most {terms.dropouts:.0%} drop out; {lost}."
     elif terms is not None and terms.shufflers:
@@ -168,7 +170,9 @@ def _repeated(subject: Subject) -> Iterator[str]:
     at_delta = f" with δ = {times * delta:g}" if basic is None else ""
     yield f"The busiest user, by basic composition: ε = {loss(total)}{at_delta}, {guess(total)}."
     composed = terms.epsilon_repeated
-    if composed is not None and loss(composed) != loss(total):
+    if composed is None and result.composed is not None:
+        yield f"By the accountant: no figure at δ = {delta:g}; basic composition holds."
+    elif composed is not None and loss(composed) != loss(total):
         yield f"By the accountant: ε = {loss(composed)} with δ = {delta:g}, {guess(composed)}."
 
 
@@ -189,7 +193,8 @@ def _told(subject: Subject) -> Iterator[str]:
 
 
 _WITHDRAWN: dict[Trust, str] = {
-    "local": "The server can delete a user's reports and learn again without them.",
+    "local": "The server can delete a user's reports and learn again without them; what was learned, or sent "
+    "to others, stays.",
     "shuffle": "Nothing that was sent: messages carry no sender.",
     "secure-aggregation": "Nothing that was sent: no part can be taken out of a sum.",
     "central": "The server can delete a user's data; what was released stays.",

@@ -93,7 +93,8 @@ class WholeSettings(Options):
 @pytest.mark.parametrize(
     ("group", "text", "key", "line"),
     [
-        (PrivacyBudget, "{}", "epsilon", "missing; accepted: Privacy loss, in natural logarithms."),
+        (PrivacyBudget, "{}", "epsilon", "missing; accepted: a value (Privacy loss, in natural logarithms)"),
+        (PrivacyBudget, '{"epsilo": 1}', "epsilo", "an unknown key; accepted: epsilon, per, "),
         (PrivacyBudget, '{"epsilon": 1, "pre": 1}', "pre", "an unknown key; accepted: epsilon, per, "),
         (PrivacyBudget, "{", "", "'{'; accepted: JSON"),
         (PrivacyBudget, "[]", "", "[]; accepted: a mapping of keys to values"),

@@ -10,7 +10,7 @@ import pytest
 
 from dprec.accounting import LEAST_TRUST_FIRST
 from dprec.errors import InputError
-from simulation.analysis.advice import AdviceLimits, advice_lines, advise
+from simulation.analysis.advice import AdviceLimits, advice_lines, advise, usual_unit
 from simulation.storage.files import csv_of_rows
 from tests.approved import check
 from tests.refusals import refused_at
@@ -226,6 +226,7 @@ def test_limits_that_cannot_be_are_refused(where: str, limits: dict[str, Any]) -
         (ROWS, AdviceLimits(1.0, "rating", 100), None, r"with this ε, 400 B of messages \(cheap\)"),
         (ROWS, AdviceLimits(0.5, "rating", 100), None, r"ε from 1 with 400 B of messages \(cheap\)"),
         (ROWS[:1], RATING, None, "a comparison with such a protocol"),
+        (COMPOSED[:1], AdviceLimits(1.0, "user"), None, "with --delta 1e-06, composed, or with"),
         (ROWS, AdviceLimits(1.0, "rating", max_recovered=0.5), None, "--max-recovered: .*without attacks"),
         (ROWS, RATING, "sign_accuracy", "--metric: 'sign_accuracy'"),
     ],
@@ -263,6 +264,18 @@ def popular(ndcg: float) -> dict[str, Any]:
     return listed("popularity", None, ndcg, **clear)
 
 
+@pytest.mark.parametrize(
+    ("rows", "unit"),
+    [
+        ([random_order(), listed("sums", 1.0, 0.1)], "user"),
+        (ROWS, "rating"),
+        ([*ROWS, listed("sums", 1.0, 0.1)], "rating"),
+    ],
+)
+def test_lists_are_promised_to_users(table: Table, rows: Rows, unit: str) -> None:
+    assert usual_unit(table(rows)) == unit
+
+
 def test_advice_is_told_as_approved(table: Table) -> None:
     claim = {"status": "claimed", "epsilon_per_rating": None, "epsilon_per_user_max": None}
     promised = {"epsilon_claimed_per_rating": 1.0, "epsilon_claimed_per_user": 50.0}
@@ -294,6 +307,26 @@ def test_advice_is_told_as_approved(table: Table) -> None:
         "no private list": ([random_order(), popular(0.05)], AdviceLimits(1.0, "user", delta=1e-6)),
         "a list": (
             [random_order(), listed("sums", 1.0, 0.1), popular(0.05)],
+            AdviceLimits(1.0, "user", delta=1e-6),
+        ),
+        "a delta that is too small": (
+            [random_order(), listed("sums", 1.0, 0.1)],
+            AdviceLimits(1.0, "user", delta=1e-8),
+        ),
+        "proved per user only": (
+            [random_order(), listed("sums", 1.0, 0.1), popular(0.05)],
+            AdviceLimits(1.0, "rating"),
+        ),
+        "none at this budget": (
+            [random_order(), listed("sums", 4.0, 0.1, epsilon_any_two=5.94)],
+            AdviceLimits(1.0, "user", delta=1e-6),
+        ),
+        "further apart": (
+            [random_order(), listed("sums", 4.0, 0.1, epsilon_any_two=5.94)],
+            AdviceLimits(4.0, "user", delta=1e-6),
+        ),
+        "sets of items revealed": (
+            [random_order(), listed("clear", 1.0, 0.1, hides_rated_items=False)],
             AdviceLimits(1.0, "user", delta=1e-6),
         ),
         "with a delta": (

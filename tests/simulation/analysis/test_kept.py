@@ -35,6 +35,12 @@ def test_advice_needs_no_run(dprec: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("data", KEPT)
+def test_without_a_unit_lists_are_advised_per_user(dprec: Any, data: str) -> None:
+    unit = "rating" if data == "ml-100k" else "user"
+    assert dprec("advise", "--data", data, "--epsilon", "4").out.startswith(f"within ε ≤ 4 per {unit}: ")
+
+
 @pytest.mark.parametrize(
     ("directory", "data", "where"),
     [(None, None, "DIR or --data"), (Path("x"), "ml-100k", "DIR or --data"), (None, "ml-1", "--data")],

@@ -1,5 +1,9 @@
 """What is compared where nothing else is said: every preset, and under every trust model."""
 
+from pathlib import Path
+
+import pytest
+
 from dprec.protocols.base import BASELINE_PRESETS, INFORMED_BASELINES
 from simulation.comparison.planning import load_comparison
 from simulation.configuration.models import parse_config
@@ -70,3 +74,28 @@ def test_what_is_compared_on_a_file_holds_the_best_under_every_promise() -> None
         assert {each for each in private if each.startswith("best-") and each != "best-server"} == promised
         assert {private[each].stated["trust"] for each in whole} == set(trusts)
         assert {private[each].stated["per"] for each in whole} == {"user"}
+
+
+EVENTS = "customer_id,sku,event,ts\n" + "".join(
+    f"{customer},{sku},{(customer * sku) % 3},2024-01-{sku + 1:02}\n"
+    for customer in range(30)
+    for sku in range(9)
+)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "kind"),
+    [
+        (["dataset.rating_column=event"], "ratings"),
+        (["dataset.rating_column=none"], "lists"),
+        (["dataset.rating_column='none'"], "lists"),
+        (["dataset.rating_column=event", 'dataset.positive=">= 2"'], "lists"),
+    ],
+)
+def test_a_file_whose_ratings_are_left_out_or_cut_is_compared_by_lists(
+    tmp_path: Path, overrides: list[str], kind: str
+) -> None:
+    file = tmp_path / "events.csv"
+    file.write_text(EVENTS)
+    cells = load_comparison(file, overrides).cells
+    assert {cell.config.protocol.facts.predicts for cell in cells} == {kind}

@@ -60,6 +60,16 @@ def test_what_is_wrong_is_named_by_its_key(
     assert accepted in caught.value.accepted
 
 
+@pytest.mark.parametrize("key", ["protocol", "split"])
+def test_a_misspelt_key_comes_before_the_one_that_it_leaves_missing(tiny: dict[str, Any], key: str) -> None:
+    misspelt = {name: value for name, value in tiny.items() if name != key} | {key[:-1]: tiny[key]}
+    del misspelt["split" if key == "protocol" else "protocol"]
+    with refused_at(f"FILE: {key[:-1]}") as caught:
+        parse_config(misspelt, "FILE")
+    assert caught.value.found == "an unknown key"
+    assert caught.value.accepted.endswith(f"did you mean {key}?")
+
+
 @pytest.mark.parametrize("seed", [2**64, 10**400])
 def test_seeds_of_any_size(tiny: dict[str, Any], seed: int) -> None:
     tiny["seed"] = tiny["dataset"]["seed"] = seed

@@ -69,7 +69,10 @@ def test_a_promise_per_rating(tmp_path: Path) -> None:
     assert composed == "By the accountant: ε = 400 with δ = 1e-06, certainty (> 99.9 %)."
     assert answered[SEES] == ["The server: rated items, noise, and which devices take part."]
     assert answered[ASSUMED] == ["None: any number of devices may collude or drop out."]
-    assert answered[WITHDRAWN][0] == "The server can delete a user's reports and learn again without them."
+    assert answered[WITHDRAWN][0] == (
+        "The server can delete a user's reports and learn again without them; what was learned, or sent to "
+        "others, stays."
+    )
     assert answered["What is proved?"] == ["Proved: as made up."]
 
 
@@ -79,6 +82,11 @@ def test_the_busiest_loses_no_more_than_the_sum(tmp_path: Path) -> None:
     answered = asked_of(tmp_path, altered)
     assert answered[GUESS][1] == "All values that the busiest user sends: ε = 3, 95 %."
     assert answered[YEAR][1:] == ["The busiest user, by basic composition: ε = 156, certainty (> 99.9 %)."]
+
+
+def test_the_accountant_may_have_no_figure_for_repetitions(tmp_path: Path) -> None:
+    answered = asked_of(tmp_path, {**WHOLE, "terms": {**TERMS, "epsilon_repeated": None}}, trust="central")
+    assert answered[YEAR][1:] == ["By the accountant: no figure at δ = 1e-06; basic composition holds."]
 
 
 def test_whole_profiles_in_sums(tmp_path: Path) -> None:
@@ -99,7 +107,8 @@ def test_secure_aggregation_says_whom_it_bears(tmp_path: Path) -> None:
     terms = {**TERMS, "colluders": 5, "dropouts": 0.1}
     answered = asked_of(tmp_path, {**WHOLE, "terms": terms}, trust="secure-aggregation")
     assert answered[ASSUMED] == [
-        "At most 5 devices collude with the server; with more, ε does not hold.",
+        "At most 5 devices collude with the server (protocol.aggregation.colluders, a choice); with more, ε "
+        "does not hold.",
         "At most 10% drop out; with more, nothing is released and the budget is spent.",
     ]
     assert answered[DEVIATES][0] == "Trust: secure-aggregation."
@@ -115,6 +124,7 @@ def test_shufflers_who_all_collude(tmp_path: Path, alone: float | None, said: st
     altered = {**WHOLE, "terms": terms, "privacy.epsilon_per_user.max": alone}
     answered = asked_of(tmp_path, altered, trust="shuffle")
     assert answered[DEVIATES][1].endswith(f"If all collude with the server, {said}.")
+    assert answered[SEES][0] == "The server: noisy messages, not whose, and which devices take part."
     assert answered[ASSUMED] == [
         "None, but the other reports are drawn as the protocol says.",
         "At least 1 of 2 shufflers is honest.",
