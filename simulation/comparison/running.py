@@ -16,6 +16,7 @@ from dprec.datasets import Dataset
 from dprec.errors import InputError, interrupts_noted, within
 from dprec.progress import Progress, silent
 from dprec.protocols.base import check_suits
+from dprec.ratings import Ratings
 from simulation.analysis.vocabulary import grouped_by
 from simulation.comparison.cell_runs import run_cells
 from simulation.comparison.noise import sampled_noise
@@ -205,6 +206,26 @@ def _follow(
             due = monotonic() + (monotonic() - began) / _SHARE
 
 
+def _make_ready(comparison: Comparison, jobs: int | None, progress: Progress) -> None:
+    """Check that cells can be run as is asked, and compile all kernels."""
+    from dprec.kernels.compilation import prepare
+
+    if jobs is not None and jobs < 1:
+        raise InputError("jobs", str(jobs), "at least 1")
+    backend, at_once = comparison.config.simulation.backend, jobs or os.cpu_count() or 1
+    if cells_use_ray(backend, at_once, len(comparison.cells)):
+        check_way_to_ray()
+    prepare(progress)
+
+
+def _check_at_each_budget(cells: Sequence[Cell], train: Ratings, test: Ratings) -> None:
+    """Refuse ratings that the protocol of some cells cannot be run on, or not for so many users."""
+    for cell in reversed({cell.epsilon: cell for cell in reversed(cells)}.values()):
+        with within("protocol"):
+            check_suits(cell.config.protocol, train, test)
+        check_scales(cell.config, train)
+
+
 def _checked(
     comparison: Comparison, jobs: int | None, progress: Progress
 ) -> tuple[Comparison, dict[str, str]]:
@@ -214,14 +235,7 @@ def _checked(
     numbers of users and items and the scale, hardly differs between folds. All kernels are compiled, so that
     the workers find them on disk.
     """
-    from dprec.kernels.compilation import prepare
-
-    if jobs is not None and jobs < 1:
-        raise InputError("jobs", str(jobs), "at least 1")
-    backend, at_once = comparison.config.simulation.backend, jobs or os.cpu_count() or 1
-    if cells_use_ray(backend, at_once, len(comparison.cells)):
-        check_way_to_ray()
-    prepare(progress)
+    _make_ready(comparison, jobs, progress)
     fingerprints: dict[str, str] = {}
     unsuited: dict[str, str] = {}
     of_populations: dict[tuple[str, str], str] = {}
@@ -236,10 +250,7 @@ def _checked(
         try:
             if config.binarization is not None:
                 train, test = load_ratings(config, load)
-            for cell in reversed({cell.epsilon: cell for cell in reversed(cells)}.values()):
-                with within("protocol"):
-                    check_suits(cell.config.protocol, train, test)
-                check_scales(cell.config, train)
+            _check_at_each_budget(cells, train, test)
         except InputError as error:
             # Ratings that are in order, and that a protocol cannot be run on.
             why = f"{error.found}; accepted: {error.accepted}"

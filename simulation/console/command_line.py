@@ -263,29 +263,14 @@ def advise(
     directory: Annotated[
         Path | None, typer.Argument(metavar="[DIR]", help="The directory of a comparison, or --data.")
     ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="A comparison that is kept with dprec, in place of DIR: ml-100k."),
-    ] = None,
+    data: parameters.Kept = None,
     max_bytes: parameters.MaxBytes = math.inf,
     max_network_bytes: parameters.MaxNetworkBytes = math.inf,
     max_recovered: parameters.MaxRecovered = 1.0,
-    per: Annotated[
-        str | None,
-        typer.Option(metavar="rating|user", help="Unit of epsilon; by default rating, and user for lists."),
-    ] = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(metavar="D", help="Count losses per user as they compose, with this delta at most."),
-    ] = None,
+    per: parameters.Per = None,
+    delta: parameters.MaxDelta = None,
     metric: Annotated[str | None, typer.Option(help="Column of comparison.csv to compare by.")] = None,
-    trust: Annotated[
-        str,
-        typer.Option(
-            metavar="local|shuffle|secure-aggregation|central",
-            help="Trust model; what needs less trust counts too.",
-        ),
-    ] = "central",
+    trust: parameters.MostTrust = "central",
     untrusted: Annotated[
         bool, typer.Option("--untrusted", help="Only protocols whose server sees no true ratings.")
     ] = False,

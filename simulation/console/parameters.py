@@ -84,6 +84,27 @@ DevicesDir = Annotated[
     typer.Option(metavar="DIR", help="Directory or URL, seen by every node, for the devices' ratings."),
 ]
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a run or a comparison.")]
+Kept = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="In place of DIR, a comparison kept with dprec: ml-100k, msweb or citeulike."
+    ),
+]
+Per = Annotated[
+    str | None,
+    typer.Option(metavar="rating|user", help="Unit of epsilon; by default rating, and user for lists."),
+]
+MaxDelta = Annotated[
+    float | None,
+    typer.Option(metavar="D", help="Count losses per user as they compose, with this delta at most."),
+]
+MostTrust = Annotated[
+    str,
+    typer.Option(
+        metavar="local|shuffle|secure-aggregation|central",
+        help="Trust model; what needs less trust counts too.",
+    ),
+]
 MaxBytes = Annotated[
     float, typer.Option(metavar="B", show_default=False, help="Most bytes of a user's messages, both ways.")
 ]

@@ -69,11 +69,11 @@ def test_a_table_has_a_row_for_each_figure_and_the_columns_that_apply(
     lines = "a run,CPU s,1234.5,0.012345,,,same,,now\na run,MB,,56.78,,,same,,now\n"
     (tmp_path / "program.csv").write_text(heads + lines, encoding="utf-8")
     assert benchmark("program").splitlines() == [
-        "| measured | unit | before | after | bits |",
-        "| --- | --- | --: | --: | --- |",
-        "| a run | CPU s | 1,234 | 0.0123 | same |",
-        "|  | MB |  | 56.8 |  |",
+        "| measured | unit | before | after |",
+        "| --- | --- | --: | --: |",
+        "| a run | CPU s | 1,234 | 0.0123 |",
+        "|  | MB |  | 56.8 |",
         "",
-        "Measured by `python benchmarks/program.py`.",
+        "Measured by `python benchmarks/program.py`; bits: same.",
     ]
     assert benchmark("other") == "No figures are kept: `python benchmarks/other.py` prints them."

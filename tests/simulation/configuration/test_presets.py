@@ -99,7 +99,7 @@ def test_values_and_a_configuration_are_loaded_as_they_are(tiny: dict[str, Any])
 
 def test_a_preset_whose_data_are_absent_says_which_setting_to_change() -> None:
     dataset = load_comparison("compare-seeds").config.dataset
-    with pytest.raises(InputError, match=r"accepted: .* as the data set's path"):
+    with pytest.raises(InputError, match=r"accepted: .*: --set dataset\.path=PATH"):
         dataset.load()
 
 
