@@ -58,7 +58,10 @@ THOROUGH_MODULES = {
 `make test-all` adds, beside tests that are marked as thorough where they stand."""
 
 READ_FIRST = "[README.md]", "[docs/start.md]"
-"""Parameters of tests of documents that `make test` runs; `make nightly` runs all others."""
+"""Parameters of tests of what documents type that `make test` runs; `make nightly` runs the others."""
+
+TYPED_MODULES = {"test_blocks.py", "test_formats.py", "test_notebooks.py", "test_site.py"}
+"""Modules of tests of what documents show to be typed, and of how the site is built."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -68,8 +71,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.name in THOROUGH_MODULES:
             item.add_marker("thorough")
-        of_documents = "documents" in item.path.parts or item.path.name == "test_notebooks.py"
-        if of_documents and not any(name in item.name for name in READ_FIRST):
+        typed = item.path.name in TYPED_MODULES and item.path.parent.name in ("documents", "tests")
+        if typed and not any(name in item.name for name in READ_FIRST):
             item.add_marker("nightly")
 
 
