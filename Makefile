@@ -1,5 +1,5 @@
 # `make demo` shows what dprec does, `make test` checks that it does it, `make test-all` checks more thoroughly,
-# `make nightly` checks the documents, `make docs` builds them, `make release` builds what is released,
+# `make nightly` checks what documents type, `make docs` builds them, `make release` builds what is released,
 # `make results` makes the committed tables and figures anew.
 
 PYTHON ?= python3

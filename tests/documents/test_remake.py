@@ -8,9 +8,9 @@ from docs.tables.remake import Difference, checked, differences
 from docs.tables.results import made_of, names
 from tests.paths import DATA
 
-# A row that is attacked takes half a minute.
+# What is attacked, or collected week by week, takes half a minute.
 CHECKED = [
-    pytest.param(name, marks=[pytest.mark.nightly] * (name == "attacks"))
+    pytest.param(name, marks=[pytest.mark.nightly] * (name in ("attacks", "weekly")))
     for name in names()
     if made_of(name).cheapest is not None
 ]

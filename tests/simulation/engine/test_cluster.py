@@ -177,7 +177,9 @@ def test_a_run_whose_cluster_dies_ends_with_one_line_on_how_to_go_on(
     assert line.endswith(f"{out} holds the rounds that are finished; --resume -o {out} goes on")
 
 
-@pytest.mark.parametrize("agent", ["DashboardAgent", "RuntimeEnvAgent"])
+@pytest.mark.parametrize(
+    "agent", ["DashboardAgent", pytest.param("RuntimeEnvAgent", marks=pytest.mark.nightly)]
+)
 def test_a_run_whose_own_ray_dies_ends_in_seconds_with_one_line_on_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: str
 ) -> None:

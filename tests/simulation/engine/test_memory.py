@@ -184,7 +184,10 @@ PROTOCOLS_OF_LISTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("users", "items"), [(500, 400), (4_000, 3_000), (20_000, 6_000)])
+@pytest.mark.parametrize(
+    ("users", "items"),
+    [(500, 400), (4_000, 3_000), pytest.param(20_000, 6_000, marks=pytest.mark.nightly)],
+)
 @pytest.mark.parametrize("name", PROTOCOLS_OF_LISTS)
 def test_lists_need_what_is_said_before(tmp_path: Path, name: str, users: int, items: int) -> None:
     config = {
