@@ -5,24 +5,12 @@ from __future__ import annotations
 from docs.tables import table
 from docs.tables.leaderboard import rounded
 from docs.tables.results import summary
-from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit
+from dprec.accounting import LEAST_TRUST_FIRST
+from simulation.analysis.answer import PROTECTED
 from simulation.analysis.decision import GridCell, decision_grid
-from simulation.analysis.gains import (
-    POPULARITY,
-    baseline_in_words,
-    nothing_sent,
-    strongest,
-)
+from simulation.analysis.gains import POPULARITY, baseline_in_words, nothing_sent, strongest
 from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
 from simulation.analysis.vocabulary import DASH, Metric, number
-
-_PROTECTED: dict[str, tuple[ComparableUnit, bool]] = {
-    "one rating's value": ("rating", False),
-    "one rating, given or not": ("rating", True),
-    "all values of a user": ("user", False),
-    "a whole user": ("user", True),
-}
-"""What is protected: the unit, and whether the item set is hidden."""
 
 
 def grid(name: str, budget: str) -> str:
@@ -32,32 +20,29 @@ def grid(name: str, budget: str) -> str:
     """
     held = summary(name)
     evaluation, results = next(iter(by_evaluation(held.results).items()))
-    metric, baseline = evaluation.metric, nothing_sent(results)
-    lists = strongest(results, POPULARITY)
-    silent = lists or baseline
-    assert silent is not None  # every comparison holds it
-    cells = {
-        (words, cell.trust): _taken(cell, metric, silent)
-        for words, (unit, hides) in _PROTECTED.items()
+    metric, base = evaluation.metric, strongest(results, POPULARITY) or nothing_sent(results)
+    assert base is not None  # every comparison holds it
+    epsilons, models = [float(budget)], LEAST_TRUST_FIRST
+    taken = {
+        (PROTECTED[unit][cell.hides], cell.trust): _taken(cell, metric, base)
+        for unit in PROTECTED
         if held.made.unit in ("rating", unit)
-        for cell in decision_grid(
-            results, metric, unit, None, epsilons=[float(budget)], models=LEAST_TRUST_FIRST
-        )
-        if cell.hides == hides
+        for cell in decision_grid(results, metric, unit, None, epsilons=epsilons, models=models)
     }
-    shown = [words for words in _PROTECTED if any(of == words for of, _ in cells)]
+    protected = [words for each in PROTECTED.values() for words in each.values()]
+    shown = [words for words in protected if (words, LEAST_TRUST_FIRST[0]) in taken]
     heads = [f"{rounded(metric).label} at ε = {budget}", *shown]
-    rows = ([f"`{trust}`", *(cells[words, trust] for words in shown)] for trust in LEAST_TRUST_FIRST)
-    said = f"{baseline_in_words(silent)} {number(silent.mean(metric.column), rounded(metric).digits)}"
+    rows = ([f"`{trust}`", *(taken[words, trust] for words in shown)] for trust in LEAST_TRUST_FIRST)
+    said = f"{baseline_in_words(base)} {number(base.mean(metric.column), rounded(metric).digits)}"
     return f"{table(heads, rows)}\n\nTo be beaten: {said}."
 
 
-def _taken(cell: GridCell, metric: Metric, silent: ProtocolResult) -> str:
+def _taken(cell: GridCell, metric: Metric, base: ProtocolResult) -> str:
     """Return what to take in a cell, with its accuracy, or why nothing there is taken."""
 
     def beats(result: ProtocolResult) -> bool:
-        reached, base = result.mean(metric.column), silent.mean(metric.column)
-        return reached is not None and base is not None and metric.better(reached, base)
+        reached, least = result.mean(metric.column), base.mean(metric.column)
+        return reached is not None and least is not None and metric.better(reached, least)
 
     best, less = cell.best, cell.with_less
     if less is not None and beats(less):
@@ -65,5 +50,5 @@ def _taken(cell: GridCell, metric: Metric, silent: ProtocolResult) -> str:
     if best is None:
         return DASH
     if cell.nothing_sent_wins or not beats(best):
-        return baseline_in_words(silent)
+        return baseline_in_words(base)
     return f"`{best.name}` {number(best.mean(metric.column), rounded(metric).digits)}"

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from docs.tables import column_table
-from docs.tables.leaderboard import PRICE, chosen_of, in_words, rounded
+from docs.tables.leaderboard import PRICE, both_ways, chosen_of, in_words, rounded
 from docs.tables.results import summary
-from simulation.analysis.columns import declared_column, text_column
-from simulation.analysis.protocol_results import (
-    BYTES,
-    NETWORK_BYTES,
-    PAYLOAD_BYTES,
-    ProtocolResult,
-    by_evaluation,
-    by_protocol,
-)
-from simulation.analysis.vocabulary import METRICS, number
+from simulation.analysis.columns import ResultColumn, accuracy_column, declared_column, text_column
+from simulation.analysis.protocol_results import PAYLOAD_BYTES, ProtocolResult, by_evaluation, by_protocol
+from simulation.analysis.vocabulary import METRICS
 from simulation.storage.column import Column
 from simulation.storage.columns import column
 
 _USERS = "users="
-_WHERE = {"messages": BYTES, "network": NETWORK_BYTES, "payload": PAYLOAD_BYTES}
+_BOTH_WAYS = {"messages": PRICE[0], "network": PRICE[1], "payload": both_ways("payload", PAYLOAD_BYTES)}
 _METRICS = {metric.column: metric for metric in METRICS}
 
 
@@ -58,7 +50,7 @@ def quoted(name: str, protocol: str, *words: str) -> str:
     every = held.results if wanted.population is None else held.populations
     for result in chosen_of(every, [protocol], name):
         if (result.budget, result.population) == (wanted.budget, wanted.population) and result.evaluation:
-            return _figure(wanted.column)(result)
+            return (_column_of(wanted.column).text if wanted.column else _accuracy)(result)
     raise ValueError(f"{name}.csv holds no {protocol} with {' '.join(words) or 'no budget'}")
 
 
@@ -70,31 +62,27 @@ def accuracies(name: str, *protocols: str) -> str:
     title = "*{}.*\n\n" if len(groups) > 1 else ""
     return "\n\n".join(
         title.format(in_words(held, evaluation))
-        + _by_budget(group, rounded(evaluation.metric).label, _figure(""))
+        + _by_budget(group, accuracy_column(rounded(evaluation.metric)))
         for evaluation, group in groups.items()
     )
 
 
 def by_budget(name: str, figure: str, *protocols: str) -> str:
     """Return a figure at every budget, a line for each of some protocols, or for all."""
-    return _by_budget(chosen_of(summary(name).results, protocols, name), _title(figure), _figure(figure))
+    return _by_budget(chosen_of(summary(name).results, protocols, name), _column_of(figure))
 
 
 def by_users(name: str, budget: str, *protocols: str) -> str:
     """Return the accuracy at a budget, or without one, by the number of users."""
     results = chosen_of(summary(name).populations, protocols, name)
-    held = {(each.name, each.population): each for each in results if each.budget in (None, float(budget))}
-    populations = sorted({each.population or "" for each in results}, key=float)
-
-    def with_users(users: str) -> Column[str]:
-        def text(protocol: str) -> str:
-            return _figure("")(held[protocol, users]) if (protocol, users) in held else ""
-
-        return replace(text_column(f"{int(users):,} users", text), holds=float)
-
-    metric = next(iter(by_evaluation(results))).metric
-    first: Column[str] = text_column(rounded(metric).label, "`{}`".format)
-    return column_table([first, *map(with_users, populations)], list(by_protocol(results)))
+    shown = [each for each in results if each.budget in (None, float(budget))]
+    metric = next(iter(by_evaluation(shown))).metric
+    return _crossed(
+        shown,
+        accuracy_column(rounded(metric)),
+        lambda each: float(each.population or 0),
+        lambda users: f"{users or 0:,.0f} users",
+    )
 
 
 def figures_at(name: str, budget: str, figures: str, *protocols: str) -> str:
@@ -102,52 +90,52 @@ def figures_at(name: str, budget: str, figures: str, *protocols: str) -> str:
     results = chosen_of(summary(name).results, protocols, name)
     shown = [each for each in results if each.budget in (None, float(budget))]
     first: Column[ProtocolResult] = text_column("protocol", lambda each: f"`{each.name}`")
-    columns = [
-        replace(text_column(_title(figure), _figure(figure)), holds=float) for figure in figures.split(",")
-    ]
-    return column_table([first, *columns], shown)
+    return column_table([first, *map(_column_of, figures.split(","))], shown)
 
 
-def _title(figure: str) -> str:
+def _accuracy(result: ProtocolResult) -> str:
+    return "" if result.evaluation is None else _column_of(result.evaluation.metric.column).text(result)
+
+
+def _column_of(figure: str) -> ResultColumn:
+    """Return the column of a figure: a metric, bytes both ways, or one of comparison.csv.
+
+    Places are whole, and figures that no version declares, as of attacks, are shares.
+    """
     if figure in _METRICS:
-        return rounded(_METRICS[figure]).label
-    if figure in _WHERE:
-        return f"{figure}, {PRICE[0].unit}"
-    return column(figure).title
+        return accuracy_column(rounded(_METRICS[figure]))
+    if figure in _BOTH_WAYS:
+        return _BOTH_WAYS[figure]
+    declared = column(figure)
+    if "rank" in figure.split("_"):
+        declared = replace(declared, digits=0)
+    elif not declared.key:
+        declared = replace(declared, digits=3)
+    return replace(declared_column(declared), unit="", holds=float)
 
 
-def _figure(name: str) -> Callable[[ProtocolResult], str]:
-    """Return what writes a figure of a result: its accuracy, if it has no name."""
-
-    def accuracy(result: ProtocolResult) -> str:
-        metric = _METRICS[name] if name else result.evaluation.metric if result.evaluation else None
-        return "" if metric is None else number(result.mean(metric.column), rounded(metric).digits)
-
-    def bytes_of(result: ProtocolResult) -> str:
-        ways: Sequence[Column[Any]] = _WHERE[name]
-        return " / ".join(number(result.mean(way), 0) for way in ways)
-
-    if not name or name in _METRICS:
-        return accuracy
-    return bytes_of if name in _WHERE else declared_column(_shown(name)).text
+def _by_budget(results: Sequence[ProtocolResult], figure: ResultColumn) -> str:
+    return _crossed(
+        results,
+        figure,
+        lambda each: each.budget,
+        lambda budget: "no budget" if budget is None else f"ε = {budget:g}",
+    )
 
 
-def _shown(name: str) -> Column[Any]:
-    """Return a column; places are whole, and those that no version declares, as of attacks, hold shares."""
-    declared = column(name)
-    if "rank" in name.split("_"):
-        return replace(declared, digits=0)
-    return declared if declared.key else replace(declared, digits=3)
+def _crossed(
+    results: Sequence[ProtocolResult],
+    figure: ResultColumn,
+    key: Callable[[ProtocolResult], float | None],
+    head: Callable[[float | None], str],
+) -> str:
+    """Return a table of a figure, with a row for each protocol and a column for each key."""
+    held = {(each.name, key(each)): figure.text(each) for each in results}
+    keys = sorted({key(each) for each in results}, key=lambda each: each or 0.0)
 
+    def at(place: float | None) -> Column[str]:
+        return replace(text_column(head(place), lambda name: held.get((name, place), "")), holds=float)
 
-def _by_budget(results: Sequence[ProtocolResult], title: str, text: Callable[[ProtocolResult], str]) -> str:
-    """Return a table with a row for each protocol and a column for each budget."""
-    held = {(each.name, each.budget): text(each) for each in results}
-    budgets = sorted({each.budget for each in results}, key=lambda budget: budget or 0.0)
-
-    def at(budget: float | None) -> Column[str]:
-        head = "no budget" if budget is None else f"ε = {budget:g}"
-        return replace(text_column(head, lambda name: held.get((name, budget), "")), holds=float)
-
+    title = ", ".join(filter(None, (figure.title, figure.unit)))
     first: Column[str] = text_column(title, "`{}`".format)
-    return column_table([first, *map(at, budgets)], list(by_protocol(results)))
+    return column_table([first, *map(at, keys)], list(by_protocol(results)))

@@ -118,7 +118,7 @@ class FakeProfiles:
         )
 
     def _sizes(self, liars: int, generator: np.random.Generator) -> Ints:
-        """Return how many fillers each has, shape (malicious users,)."""
+        """Return how many fillers each has, shape (liars,)."""
         if self.fillers == "none":
             return np.zeros(liars, dtype=np.int64)
         counts = self.honest.counts[self.honest.counts > 0]
@@ -167,7 +167,7 @@ class FakeProfiles:
         return weights
 
     def _levels(self, chosen: Bools, generator: np.random.Generator) -> Uint8s:
-        """Return levels of the fillers, and 0 elsewhere, shape (malicious users, items)."""
+        """Return levels of the fillers, and 0 elsewhere, shape (liars, items)."""
         levels = np.zeros(chosen.shape, dtype=np.uint8)
         users, items = np.nonzero(chosen)
         if self.fillers == "favourites":

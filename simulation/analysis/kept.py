@@ -5,15 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from dprec.errors import InputError
+from simulation.configuration.strict_yaml import shipped_folder
 from simulation.storage.directories import TABLE
-
-_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def kept_comparisons() -> dict[str, Path]:
-    """Return the folder of each, inside an installed package or beside the packages of a checkout."""
-    shipped = _PACKAGE / "answers"
-    folder = shipped if shipped.is_dir() else _PACKAGE.parent / "docs" / "results" / "answers"
+    """Return the folder of each."""
+    folder = shipped_folder("answers", "docs/results/answers")
     return {path.parent.name: path.parent for path in sorted(folder.glob(f"*/{TABLE}"))}
 
 
@@ -25,13 +23,14 @@ def given_or_kept(directory: Path | None, data: str | None) -> Path:
     InputError
         When both are given or neither, or nothing is kept on these data.
     """
-    known = kept_comparisons()
     if directory is not None and data is None:
         return directory
-    if data in known and directory is None:
-        return known[data]
+    known = kept_comparisons()
     names = ", ".join(known) or "none"
-    if data is not None and directory is None:
+    if data is None or directory is not None:
+        found = "neither" if data is None else f"{directory} beside --data {data}"
+        accepted = f"the directory of a comparison, or --data with one of: {names}"
+        raise InputError("DIR or --data", found, accepted)
+    if data not in known:
         raise InputError("--data", repr(data), names)
-    found = "neither" if directory is None else f"{directory} beside --data {data}"
-    raise InputError("DIR or --data", found, f"the directory of a comparison, or --data with one of: {names}")
+    return known[data]

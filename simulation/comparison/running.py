@@ -236,7 +236,7 @@ def _checked(
     the workers find them on disk.
     """
     _make_ready(comparison, jobs, progress)
-    fingerprints: dict[str, str] = {}
+    fingerprints: dict[tuple[str, str | None], str] = {}
     unsuited: dict[str, str] = {}
     of_populations: dict[tuple[str, str], str] = {}
     load = lru_cache(maxsize=3)(prepared_ratings)
@@ -262,11 +262,10 @@ def _checked(
             unsuited[name] = why
             continue
         users = config.dataset.users_table(train.user_ids) if config.reads_users else None
-        fingerprints[on_population(name, population)] = fingerprint(
-            train, test, config.dataset.catalogue(train.item_ids), users
-        )
+        catalogue = config.dataset.catalogue(train.item_ids)
+        fingerprints[name, population] = fingerprint(train, test, catalogue, users)
     if unsuited or of_populations:
         comparison = comparison.without(unsuited, of_populations)
     kept = {cell.protocol for cell in comparison.cells}
-    own = {key: value for key, value in fingerprints.items() if key.split(" of ")[0] in kept}
+    own = {on_population(*key): value for key, value in fingerprints.items() if key[0] in kept}
     return comparison, own

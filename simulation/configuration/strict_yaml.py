@@ -195,10 +195,15 @@ def replace_value(values: dict[str, Any], key: str, value: Any, source: str) -> 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
+def shipped_folder(name: str, in_checkout: str) -> Path:
+    """Return a folder that an installed package holds by a name, or where a checkout has it."""
+    shipped = _PACKAGE / name
+    return shipped if shipped.is_dir() else _PACKAGE.parent / in_checkout
+
+
 def preset_folder() -> Path:
-    """Return the folder of the presets: inside an installed package, or beside the packages of a checkout."""
-    shipped = _PACKAGE / "presets"
-    return shipped if shipped.is_dir() else _PACKAGE.parent / "configs"
+    """Return the folder of the presets."""
+    return shipped_folder("presets", "configs")
 
 
 def presets() -> dict[str, Path]:
