@@ -40,6 +40,12 @@ def test_a_page_has_no_figure_that_is_only_typed(page: str) -> None:
     assert set(typed(PAGES[page].read_text(encoding="utf-8"))) == known
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_no_line_begins_with_a_quoted_row(page: str) -> None:
+    """A comment at the beginning of a line ends the paragraph."""
+    assert re.findall(r"^[ >]*<!-- row: .*", PAGES[page].read_text(encoding="utf-8"), re.M) == []
+
+
 def test_every_listed_page_is_there() -> None:
     assert set(LISTED) <= set(PAGES)
 
