@@ -76,7 +76,7 @@ class Choice:
     def stands(self, name: str, folder: str) -> bool:
         """Print every figure; return whether the present values stand."""
         draws = [(seed, DIVIDED[name](folder, seed)) for name in self.parts for seed in self.seeds]
-        figures = partial(self._figures, draws)
+        figures = partial(self._figures, draws, folder)
         return best_of(name, self.tried, figures, self._present(), largest=self.metric != "rmse")
 
     def _present(self) -> Mapping[str, Any]:
@@ -90,10 +90,10 @@ class Choice:
         values = config.model_dump(mode="json")
         return {key: at(values, "protocol", *key.split(".")) for key in self.tried}
 
-    def _figures(self, draws: Sequence[tuple[int, Parts]], settings: Mapping[str, Any]) -> list[float]:
+    def _figures(self, draws: Sequence[tuple[int, Parts]], path: str, own: Mapping[str, Any]) -> list[float]:
         budgets = [{"privacy.epsilon": epsilon} for epsilon in self.epsilons] or [{}]
         return [
-            measured(preset, _below_protocol({**budget, **fixed, **settings}), parts, seed, self.metric)
+            measured(preset, _keys({**budget, **fixed, **own}, path), parts, seed, self.metric)
             for run in self.runs
             for preset, fixed in run.items()
             for budget in budgets
@@ -101,8 +101,10 @@ class Choice:
         ]
 
 
-def _below_protocol(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {key if key == "dataset" else f"protocol.{key}": value for key, value in settings.items()}
+def _keys(settings: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    located = {"dataset": settings["dataset"], "dataset.path": folder} if "dataset" in settings else {}
+    below = {f"protocol.{key}": value for key, value in settings.items() if key != "dataset"}
+    return {**located, **below}
 
 
 def secret_sets(users: int, splits: Sequence[Sequence[float]]) -> Choice:

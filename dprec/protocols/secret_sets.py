@@ -85,6 +85,8 @@ def split_at(tau: float, *, sampled: bool = False, content: bool = True) -> Spli
 
 _ROUNDING = 1e-9
 _Shares = Annotated[tuple[Annotated[float, Field(ge=0)], ...], BeforeValidator(as_tuple)]
+_Variance = Annotated[float, Field(gt=0, le=100)]
+_Variances = Annotated[tuple[_Variance, _Variance, _Variance], BeforeValidator(as_tuple)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +106,11 @@ class SecretSetOptions(Options):
     )
     variance: float = option("Variance of the latent rating, in units of the noise on it.", 0.5, gt=0, le=100)
     process: OrdinalProcess = option("What a device assumes of its user.", OrdinalProcess())
+    bias_variances: _Variances = option(
+        "Prior variances of the coefficients of an item bias on popularity, its square, and each column of "
+        "what is public.",
+        (0.1, 0.04, 0.04),
+    )
 
     @property
     def parts(self) -> tuple[Parts, ...]:
@@ -378,9 +385,6 @@ _SCALES: dict[Part, float] = {"profiles": 1.0, "tastes": 0.5}
 _PUBLIC_DEVIATION = 0.15
 """Deviation of what is public of an item among the embeddings."""
 
-_POPULARITY, _ITS_SQUARE, _OTHERS = 0.3, 0.08, 0.08
-"""Prior variances of the coefficients of an item bias."""
-
 _FARTHEST = 5.0
 """What a standardised number is cut at before it is squared."""
 
@@ -468,8 +472,8 @@ class TableServer(SummedServer):
         popularity = counts.popularity
         of_items = np.column_stack([popularity, popularity**2 - 1])
         public = _public_columns(self.catalogue, counts.shares)
-        variances = np.append([_POPULARITY, _ITS_SQUARE], np.full(public.shape[1], _OTHERS))
-        return np.hstack([of_items, public]), variances
+        *of_popularity, of_others = self.options.bias_variances
+        return np.hstack([of_items, public]), np.append(of_popularity, np.full(public.shape[1], of_others))
 
     def _table_for_round(self, learned: Biases) -> ItemTable:
         """Return what devices contribute to the next release with: biases of ratings, and features.
