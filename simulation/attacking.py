@@ -14,7 +14,7 @@ from functools import cached_property
 
 from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools
-from dprec.attacks import ATTACKS, Attack, Attacked, Figure, Game, Liars, Shown, Transcript
+from dprec.attacks import ATTACKS, Attack, Attacked, Figure, Game, MaliciousUsers, Shown, Transcript
 from dprec.attacks.base import PlayedOnceError
 from dprec.catalogue import UsersTable
 from dprec.components import as_values, naming
@@ -63,14 +63,14 @@ class Laboratory:
         outcome = self.outcome
         return Shown(outcome.predict, outcome.predict_rows, self.judged.measured, outcome.scores)
 
-    def with_liars(self, liars: Liars) -> Shown:
+    def with_malicious_users(self, malicious: MaliciousUsers) -> Shown:
         """Return what they are shown when malicious users take part after them, with the same draws.
 
         Raises PlayedOnceError under a schedule.
         """
         self._check_runs_again()
         keys = self.keys(self.installer.drawn_by)
-        outcome = outcome_with_liars(self._quiet, self.evaluator, keys, liars)
+        outcome = outcome_with_malicious_users(self._quiet, self.evaluator, keys, malicious)
         predict, rows, scores = outcome.predict, outcome.predict_rows, outcome.scores
         accuracy = self.evaluator.judged(predict, rows, outcome.hidden, scores=scores)[2]
         return Shown(predict, rows, accuracy, scores)
@@ -145,13 +145,15 @@ class Laboratory:
         return outcome.transcript or nothing
 
 
-def outcome_with_liars(installer: Installer, evaluator: Evaluator, keys: RunKeys, liars: Liars) -> Outcome:
+def outcome_with_malicious_users(
+    installer: Installer, evaluator: Evaluator, keys: RunKeys, malicious: MaliciousUsers
+) -> Outcome:
     """Run a protocol in which malicious users take part, after honest users, whose reports stay as they are.
 
     ``evaluator``, ``keys``: of the run without them.
     """
     honest, config = evaluator.train, installer.config
-    train = liars.joining(honest)
+    train = malicious.joining(honest)
     protocol = config.protocol.suited(Public.of(train, joined=train.n_users - honest.n_users))
     task = installer.task(
         train,
@@ -160,7 +162,7 @@ def outcome_with_liars(installer: Installer, evaluator: Evaluator, keys: RunKeys
         keys,
         held=course_of(protocol).held_ratings(train, config.seed),
         protocol=protocol.installed,
-        liars=liars,
+        malicious=malicious,
     )
     return run_protocol(installer.session, protocol, replace(task, attacked=False))
 

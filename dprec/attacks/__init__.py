@@ -2,8 +2,8 @@
 
 from dprec.attacks.attributes import Attributes
 from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown
-from dprec.attacks.liars import Liars
 from dprec.attacks.linkage import Linkage
+from dprec.attacks.malicious import MaliciousUsers
 from dprec.attacks.membership import Membership
 from dprec.attacks.promotion import Damage, Promotion
 from dprec.attacks.reconstruction import Reconstruction, recovered
@@ -39,8 +39,8 @@ __all__ = [
     "Damage",
     "Figure",
     "Game",
-    "Liars",
     "Linkage",
+    "MaliciousUsers",
     "Membership",
     "Promotion",
     "Reconstruction",

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools
-from dprec.attacks.liars import Liars
+from dprec.attacks.malicious import MaliciousUsers
 from dprec.attacks.transcript import Transcript
 from dprec.catalogue import UsersTable
 from dprec.components import Options
@@ -100,7 +100,7 @@ class Game(typing.Protocol):
     def shown(self) -> Shown:
         """What honest users are shown, who are all users of the run."""
 
-    def with_liars(self, liars: Liars) -> Shown:
+    def with_malicious_users(self, malicious: MaliciousUsers) -> Shown:
         """Return what they are shown if malicious users take part, after all others, with the same draws."""
 
     def again(self, present: Bools, number: int) -> Transcript:

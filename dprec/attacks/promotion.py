@@ -17,7 +17,13 @@ from pydantic import BeforeValidator, Field
 
 from dprec.arrays import Floats, Ints
 from dprec.attacks.base import Attack, Attacked, Figure, Game, Shown
-from dprec.attacks.liars import FakeProfiles, Fillers, Liars, number_of_liars, targets_among
+from dprec.attacks.malicious import (
+    FakeProfiles,
+    Fillers,
+    MaliciousUsers,
+    number_of_malicious_users,
+    targets_among,
+)
 from dprec.components import as_tuple, option
 from dprec.predictions import Predict, PredictRows, Unrated, words_of_ties
 from dprec.randomness import generator
@@ -88,7 +94,7 @@ class Promotion(Attack):
         best = max(moved, key=lambda way: self._reached(seen_of(targets, honest, moved[way], few)))
         many = np.linspace(0, honest.n_users - 1, min(_MANY, honest.n_users)).astype(np.int64)
         before, after = (seen_of(targets, honest, shown, many) for shown in (game.shown, moved[best]))
-        number = number_of_liars(honest.n_users, self.share)
+        number = number_of_malicious_users(honest.n_users, self.share)
         raters = ", ".join(str(np.count_nonzero(honest.items == target)) for target in targets)
         notes = (
             f"{number} malicious users beside {honest.n_users} honest ones; targets have {raters} raters.",
@@ -111,9 +117,12 @@ class Promotion(Attack):
         """Return what honest users are shown beside malicious users who lie in some way."""
         honest = game.truth
         level = honest.scale.levels if self.goal == "promote" else 1
-        number, draws = number_of_liars(honest.n_users, share), generator(game.seed, "fake profiles")
+        number, draws = (
+            number_of_malicious_users(honest.n_users, share),
+            generator(game.seed, "fake profiles"),
+        )
         profiles = FakeProfiles(honest, targets, level, way.fillers).made(number, draws)
-        return game.with_liars(Liars(profiles, way.crafted, tuple(targets.tolist())))
+        return game.with_malicious_users(MaliciousUsers(profiles, way.crafted, tuple(targets.tolist())))
 
 
 def _by_share(share: float) -> tuple[str, str]:
@@ -190,10 +199,10 @@ class Damage(Attack):
     def perform(self, game: Game) -> Attacked:
         """Run the protocol once more, with malicious users, and compare how good it is for honest ones."""
         honest, draws = game.truth, generator(game.seed, "damaging profiles")
-        number = number_of_liars(honest.n_users, self.share)
+        number = number_of_malicious_users(honest.n_users, self.share)
         lies = FakeProfiles(honest, np.zeros(0, dtype=np.int64), 1, "reversed")
         profiles = lies.made(number, draws)
-        lied = game.with_liars(Liars(profiles, crafted=self.reports == "crafted"))
+        lied = game.with_malicious_users(MaliciousUsers(profiles, crafted=self.reports == "crafted"))
         figures = {}
         for name, (metric, side) in _METRICS.items():
             was, became = game.shown.accuracy.get(metric), lied.accuracy.get(metric)

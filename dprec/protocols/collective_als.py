@@ -45,10 +45,10 @@ class CollectiveAlsProtocol(PrivateAlsProtocol):
 
     def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> CollectiveServer:
         """Return the server before the first round."""
-        liars = 0 if self.guard is None else self.guard.most(public.n_users)
+        malicious = 0 if self.guard is None else self.guard.most(public.n_users)
         features = features_of(catalogue, public.n_items)
         return CollectiveServer(
-            self.factorization, public.scale, public.n_items, seed, liars, features=features
+            self.factorization, public.scale, public.n_items, seed, malicious, features=features
         )
 
     def notes_on(self, train: Ratings, catalogue: Catalogue | None) -> tuple[str, ...]:

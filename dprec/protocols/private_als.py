@@ -171,8 +171,8 @@ class PrivateAlsProtocol(AlsProtocol):
 
     def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> ItemServer:
         """Return the server before the first round, which reads nothing of the catalogue."""
-        liars = 0 if self.guard is None else self.guard.most(public.n_users)
-        return ItemServer(self.factorization, public.scale, public.n_items, seed, liars)
+        malicious = 0 if self.guard is None else self.guard.most(public.n_users)
+        return ItemServer(self.factorization, public.scale, public.n_items, seed, malicious)
 
     def most_ratings(self, ratings: int) -> int:
         """Return the ratings that are chosen."""
@@ -389,7 +389,7 @@ class ItemServer(SummedServer):
     n_items: int
     seed: int
     """Of what the server draws."""
-    liars: int = 0
+    malicious: int = 0
     """Users against whom lists are guarded."""
     model: ItemModel = field(init=False)
     best: ItemModel = field(init=False)
@@ -418,7 +418,7 @@ class ItemServer(SummedServer):
     @property
     def learned(self) -> ItemDevice:
         """The best model, which guards lists if it is told to."""
-        return self._as_decoded(replace(self.best, cautions=self.cautions()) if self.liars else self.best)
+        return self._as_decoded(replace(self.best, cautions=self.cautions()) if self.malicious else self.best)
 
     def _as_decoded(self, model: ItemModel) -> ItemDevice:
         decoded = ItemModel.decode(model.encode(), self.n_items, self.options.rank)
@@ -506,7 +506,7 @@ class ItemServer(SummedServer):
         those that lose something.
         """
         options, counts = self.options, np.maximum(self._counts, 0.0)
-        weight = self.liars * ItemDevice(options, self.model, self.span).release(1).largest
+        weight = self.malicious * ItemDevice(options, self.model, self.span).release(1).largest
         target = max(options.rating_clip * self.span - self._offset, options.residual_clip * self.span)
         deviation, fewest = options.bias_deviation * self.span, np.maximum(counts - weight, 0.0)
         peak = np.sqrt(self._count_noise**2 + (self._sum_noise / deviation) ** 2)

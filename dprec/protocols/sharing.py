@@ -97,17 +97,17 @@ def budget_at(
 
 
 def chosen_epsilons(
-    privacy: PrivacyBudget | None, people: Ratings, seed: int, liars: int = 0
+    privacy: PrivacyBudget | None, people: Ratings, seed: int, malicious: int = 0
 ) -> Uint8s | None:
     """Return the number of every user's epsilon, which only a simulation knows; None if all have the same.
 
-    ``liars``: so many of the people, the last ones, choose the largest, which serves them best.
+    ``malicious``: so many of the people, the last ones, choose the largest, which serves them best.
     """
     if privacy is None or not privacy.own:
         return None
-    honest = np.arange(people.n_users - liars)
+    honest = np.arange(people.n_users - malicious)
     numbers = privacy.chosen(people.counts[honest], people.user_means(honest), seed)
-    return np.append(numbers, np.full(liars, len(privacy.epsilons) - 1, dtype=np.uint8))
+    return np.append(numbers, np.full(malicious, len(privacy.epsilons) - 1, dtype=np.uint8))
 
 
 def refusing(privacy: PrivacyBudget | None, numbers: Uint8s | None) -> Bools | None:

@@ -199,11 +199,11 @@ class Aggregation(Options):
         layout: LayoutT,
         multiplier: float,
         draws: RoundDraws,
-        liars: int,
+        malicious: int,
     ) -> Sequence[bytes]:
         """Return reports that say most for contributions, of devices that choose what they send.
 
-        Every report is of a form that is accepted. ``liars``: how many there are among all devices. By
+        Every report is of a form that is accepted. ``malicious``: how many there are among all devices. By
         default the reports of honest devices, where who adds up computes contributions.
         """
         return self.encode(contributions, layout, multiplier, draws)

@@ -137,7 +137,7 @@ class LocalAggregation(Aggregation):
         layout: LayoutT,
         multiplier: float,
         draws: RoundDraws,
-        liars: int,
+        malicious: int,
     ) -> Sequence[bytes]:
         """Send the candidate, of those of some seeds, that says most; see `Aggregation.crafted`."""
         assert draws.lasting is not None

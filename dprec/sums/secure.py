@@ -399,7 +399,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         layout: LayoutT,
         multiplier: float,
         draws: RoundDraws,
-        liars: int,
+        malicious: int,
     ) -> Pieces:
         """Send numbers as large as proofs allow, or else as large as a total can hold.
 
@@ -417,7 +417,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         for some in blocks(np.full(len(keys), plan.size), _NUMBERS):
             own = plan.vectors(contributions.of_users(some), layout, rounding[:, some])
             signs = np.sign(own).astype(np.int64)
-            vectors = signs * (largest // liars)
+            vectors = signs * (largest // malicious)
             if bounds is not None:
                 vectors = np.stack([bounds.filled(row) for row in signs])
             reports.append(pack_vectors(vectors + noise_rows(keys[some], plan.size, variance), bits))

@@ -305,7 +305,7 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         layout: LayoutT,
         multiplier: float,
         draws: RoundDraws,
-        liars: int,
+        malicious: int,
     ) -> Sequence[bytes]:
         """Send as many messages as a device can, none of them a fake; see `Aggregation.crafted`."""
         exchange, users = self._exchange(layout, multiplier), contributions.n_users

@@ -295,7 +295,7 @@ class FamilyContract:
         assert (per_user <= family.most_losses()[1]).all()
         assert family.hides_items or (not per_user.any() and np.isnan(per_rating).all())
 
-    def test_what_a_liar_chooses_obeys_the_wire_format(self, family: ReportFamily) -> None:
+    def test_what_a_malicious_user_chooses_obeys_the_wire_format(self, family: ReportFamily) -> None:
         """Reports that say most for profiles are accepted as any others, and show the same items."""
         people = self.people(40)
         reader = family.reader(40, Wanted(symbols=True))

@@ -9,7 +9,7 @@ from functools import partial
 
 from clients.faults import Attendance
 from dprec.arrays import Bools, Uint8s
-from dprec.attacks import Liars
+from dprec.attacks import MaliciousUsers
 from dprec.catalogue import Catalogue
 from dprec.components import naming, reference_of
 from dprec.errors import InputError, within
@@ -55,21 +55,23 @@ class Installer:
         checkpoints: Checkpoints | None = None,
         present: Bools | None = None,
         absent: Bools | None = None,
-        liars: Liars | None = None,
+        malicious: MaliciousUsers | None = None,
         tested: Ratings | None = None,
     ) -> Task:
         """Install what devices hold, and return the protocol's task; see `Task`.
 
-        ``present``: who is asked; ``absent``: who is silent; ``liars``: the last users; ``tested``: what
+        ``present``: who is asked; ``absent``: who is silent; ``malicious``: the last users; ``tested``: what
         devices are told that they are tested on.
         """
         represents, privacy = self.config.dataset.represented(train.n_users), self.config.protocol.privacy
-        chosen = chosen_epsilons(privacy, train, self.config.seed, 0 if liars is None else liars.users)
+        chosen = chosen_epsilons(
+            privacy, train, self.config.seed, 0 if malicious is None else malicious.users
+        )
         refuses, hosted = refusing(privacy, chosen), self._users_per_node(train.n_users)
         silent = absent if refuses is None else refuses if absent is None else refuses | absent
         given = protocol if represents is None else protocol.represented()
         told = held if tested is None else held.beside(tested)
-        group = self._install(told, given, keys, hosted, silent, chosen, liars)
+        group = self._install(told, given, keys, hosted, silent, chosen, malicious)
         return Task(
             train=train,
             judged=judged,
@@ -101,7 +103,7 @@ class Installer:
         hosted: int,
         absent: Bools | None,
         chosen: Uint8s | None,
-        liars: Liars | None,
+        malicious: MaliciousUsers | None,
     ) -> str:
         return self.session.install(
             held,
@@ -113,7 +115,7 @@ class Installer:
             attendance=self.attendance,
             epsilons=chosen,
             individual_reports=bool(self.config.attacks),
-            crafting=liars if liars is not None and liars.crafted else None,
+            crafting=malicious if malicious is not None and malicious.crafted else None,
         )
 
     def _users_per_node(self, users: int) -> int:

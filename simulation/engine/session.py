@@ -40,7 +40,7 @@ from clients.population import (
     write_population,
 )
 from dprec.arrays import Bools, Uint8s
-from dprec.attacks import Liars
+from dprec.attacks import MaliciousUsers
 from dprec.components import CodeError
 from dprec.errors import RunError, one_line
 from dprec.protocols.base import Protocol
@@ -213,7 +213,7 @@ class Session:
         attendance: Attendance | None = None,
         epsilons: Uint8s | None = None,
         individual_reports: bool = False,
-        crafting: Liars | None = None,
+        crafting: MaliciousUsers | None = None,
     ) -> str:
         """Give the devices their ratings and settings, or raise InputError; return the run key.
 

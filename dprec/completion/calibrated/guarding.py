@@ -52,16 +52,17 @@ class Guard(Options):
     Predictions stay as they are.
     """
 
-    liars: float = option(
-        "Share of the users who may lie. So many reports on each item are left out, the most favourable.",
+    malicious: float = option(
+        "Share of users who may be malicious. So many reports on each item, the most favourable "
+        "ones, are left out.",
         0.05,
         gt=0,
         lt=0.5,
     )
 
     def most(self, n_users: int) -> int:
-        """Return how many of so many users may lie."""
-        return math.ceil(self.liars * n_users)
+        """Return how many of so many users may be malicious."""
+        return math.ceil(self.malicious * n_users)
 
 
 def without_most_favourable(owners: AnyInts, slopes: Floats, counts: Ints, most: int, n_items: int) -> Floats:

@@ -206,9 +206,9 @@ def test_what_a_device_says_that_is_malformed_drops_it_out_of_the_sum(tmp_path: 
     serve(grid, server, tmp_path / "out")
     assert [record.causes for record in read_run(tmp_path / "out").rounds] == [{"malformed": 1}]
     (exchange,) = (each for each in read_exchanges(tmp_path / "out") if each.asks == STATISTICS)
-    liar = server.enrolled()[3].user
-    here = tuple(user.user for user in server.enrolled() if user.user != liar)
-    heard = exchange.model_copy(update={"answered": here, "absent": (liar,), "refused": {}})
+    deviant = server.enrolled()[3].user
+    here = tuple(user.user for user in server.enrolled() if user.user != deviant)
+    heard = exchange.model_copy(update={"answered": here, "absent": (deviant,), "refused": {}})
     (tmp_path / EXCHANGES).write_text(heard.model_dump_json() + "\n")
     check_predictions(server, simulated_likewise(config, tmp_path))
 
@@ -220,14 +220,14 @@ def every_share_changed(said: bytes) -> bytes:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("liar", [0, 11])
+@pytest.mark.parametrize("deviant", [0, 11])
 def test_nothing_is_learned_from_wrong_shares_where_more_are_known_than_a_secret_needs(
-    tmp_path: Path, liar: int
+    tmp_path: Path, deviant: int
 ) -> None:
     """The release may be refused, or be put right without that device: what is learned is never wrong."""
     config, server = pilot(secure("popularity-secagg"), tmp_path / "pilot")
     grid = Grid(server)
-    grid.tampered[liar, UNMASK] = every_share_changed
+    grid.tampered[deviant, UNMASK] = every_share_changed
     refused = None
     try:
         serve(grid, server, tmp_path / "out")

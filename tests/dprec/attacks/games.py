@@ -11,7 +11,7 @@ import numpy as np
 
 from dprec.accounting import NoisySum, PrivacyAccountant, PrivacyBudget, PrivacyUnit
 from dprec.arrays import Bools, Floats, Ints, offsets
-from dprec.attacks import Liars, Shown, Transcript
+from dprec.attacks import MaliciousUsers, Shown, Transcript
 from dprec.catalogue import UsersTable
 from dprec.mechanisms import Mechanism
 from dprec.observations import Observations, RowReports
@@ -51,7 +51,7 @@ class Played:
         """Refuse: nobody is shown anything."""
         raise NotImplementedError
 
-    def with_liars(self, liars: Liars) -> Shown:
+    def with_malicious_users(self, malicious: MaliciousUsers) -> Shown:
         """Refuse: nobody lies."""
         raise NotImplementedError
 

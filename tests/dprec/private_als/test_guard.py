@@ -1,4 +1,4 @@
-"""Lists from sums: whatever liars add, an item is worth no more than what honest users added says."""
+"""Lists from sums: whatever malicious users add, no item is worth more than honest users say."""
 
 import numpy as np
 import pytest
@@ -16,9 +16,9 @@ CLIPS = 0.5 * 4, 0.3 * 4
 """The largest targets of the first round and of the second."""
 
 
-def learned(counts: np.ndarray, sums: list[np.ndarray], noise: float, liars: int) -> ItemServer:
+def learned(counts: np.ndarray, sums: list[np.ndarray], noise: float, malicious: int) -> ItemServer:
     """Return what is learned of two rounds, given the mean."""
-    server = ItemServer(OPTIONS, STARS, ITEMS, 1, liars)
+    server = ItemServer(OPTIONS, STARS, ITEMS, 1, malicious)
     server._counts, server._offset, server._count_noise, server._users = counts, MEAN, noise, USERS
     for place, each in enumerate(sums):
         server._learn_biases(each, noise, first=place == 0)
@@ -26,25 +26,27 @@ def learned(counts: np.ndarray, sums: list[np.ndarray], noise: float, liars: int
 
 
 @given(st.integers(0, 2**32), st.integers(1, 30), st.sampled_from([0.0, 1.0, 13.0]))
-def test_liars_never_raise_an_item_above_what_honest_sums_say(seed: int, liars: int, noise: float) -> None:
-    """Liars have any weights up to the largest, and targets up to the clips; noise is the same."""
+def test_malicious_users_never_raise_an_item_above_what_honest_sums_say(
+    seed: int, malicious: int, noise: float
+) -> None:
+    """Malicious users have any weights up to the largest, and targets up to the clips; noise is the same."""
     draws = np.random.default_rng(seed)
     counts = draws.gamma(0.5, 40, ITEMS)
     honest = [
         np.clip(draws.normal(0, 0.4, ITEMS) + MEAN * (place == 0), -clip, clip) * counts
         for place, clip in enumerate(CLIPS)
     ]
-    added = liars * draws.choice([1.0, draws.random()]) / np.sqrt(OPTIONS.fewest)
+    added = malicious * draws.choice([1.0, draws.random()]) / np.sqrt(OPTIONS.fewest)
     share = draws.choice([1.0, draws.uniform(-1, 1)])
     drawn = [noise * draws.standard_normal(ITEMS) for _ in range(3)]
     alone = learned(counts + drawn[0], [honest[0] + drawn[1], honest[1] + drawn[2]], noise, 0)
     lied = [
         each + share * clip * added + own for each, clip, own in zip(honest, CLIPS, drawn[1:], strict=True)
     ]
-    with_liars = learned(counts + added + drawn[0], lied, noise, liars)
-    lists = with_liars.best.biases - with_liars.cautions()
+    with_malicious = learned(counts + added + drawn[0], lied, noise, malicious)
+    lists = with_malicious.best.biases - with_malicious.cautions()
     assert (lists <= alone.best.biases + 1e-9).all()
-    assert (with_liars.cautions() >= 0).all()
+    assert (with_malicious.cautions() >= 0).all()
 
 
 def test_one_rating_counts_no_more_than_one_of_the_fewest() -> None:

@@ -22,7 +22,7 @@ PLAIN = OneShotProtocol(mechanism=ThresholdBit(), privacy=BUDGET, completion=Cal
 LATE = [
     replace(PLAIN, delivery=None),
     replace(PLAIN, delivery=TopN(items=3)),
-    replace(PLAIN, guard=Guard(liars=0.1)),
+    replace(PLAIN, guard=Guard(malicious=0.1)),
     replace(PLAIN, shuffler=Shuffler()),
 ]
 """What differs in what becomes of the result alone."""
@@ -68,11 +68,11 @@ def test_permanent_answers_are_by_a_mechanism_of_their_own() -> None:
     assert as_values(layered.installed)["answers"]["mechanism"]["kind"] == "two-layers"
 
 
-def test_liars_choose_the_largest_epsilon_and_move_nobody_elses() -> None:
+def test_malicious_users_choose_the_largest_epsilon_and_move_nobody_elses() -> None:
     people = synthetic(20, 30, 300)
     privacy = OwnBudgets.of({"0": 0.25, "1": 0.5, "2": 0.25})
     honest = chosen_epsilons(privacy, people.of_users(np.arange(16), people.user_ids[:16]), seed=3)
-    chosen = chosen_epsilons(privacy, people, seed=3, liars=4)
+    chosen = chosen_epsilons(privacy, people, seed=3, malicious=4)
     assert chosen is not None
     assert honest is not None
     assert chosen.tolist() == [*honest.tolist(), 2, 2, 2, 2]

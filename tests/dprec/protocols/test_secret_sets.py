@@ -100,7 +100,7 @@ def test_what_is_no_profile_is_rejected_and_nothing_else() -> None:
     assert np.array_equal(total, layout.added_up([good])[1])
 
 
-def test_a_liar_cares_for_how_often_its_target_is_rated_and_for_its_residuals() -> None:
+def test_a_malicious_user_cares_for_how_often_its_target_is_rated_and_for_its_residuals() -> None:
     target = np.array([2])
     first, second = ((layout.device, layout) for layout in LAYOUTS[:2])
     assert np.flatnonzero(first[0].about(target, first[1])).tolist() == [2, SMALL + 2]  # type: ignore[attr-defined]

@@ -40,7 +40,7 @@ def test_it_runs_and_what_it_promises_is_proved() -> None:
     assert privacy["epsilon_composed"]["max"] == pytest.approx(4.0, rel=0.02)
     reached = found.summary["attacks"]
     assert 0 <= reached["membership_auc"]["value"] <= 1
-    # Nothing bounds what one liar adds to a masked sum.
+    # Nothing bounds what one malicious user adds to a masked sum.
     assert reached["target_rank"]["value"] < reached["target_rank"]["baseline"]
     assert np.isfinite(found.predictions["prediction"]).all()
 

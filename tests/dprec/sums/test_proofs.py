@@ -1,4 +1,4 @@
-"""What devices prove of sums that nobody sees the parts of, and what liars can add all the same."""
+"""What devices prove of sums that nobody sees the parts of, and what malicious users can add all the same."""
 
 import math
 from dataclasses import replace
@@ -28,7 +28,7 @@ from dprec.sums import (
 from dprec.sums.proofs import Bounds
 from tests.summing import contributed, pairs, popularity
 
-USERS, LIARS, ITEMS, TARGET = 60, 3, 20, 7
+USERS, MALICIOUS, ITEMS, TARGET = 60, 3, 20, 7
 MULTIPLIER = 0.5
 LAYOUTS = [popularity(ITEMS, 4), pairs(ITEMS, 4)]
 SECURE = SecureAggregation(norm=256, colluders=2)
@@ -72,28 +72,28 @@ def about_target(layout: Release) -> Bools:
 
 
 def lies(layout: Release) -> PartOfContributions[Release]:
-    whole = contributed(np.arange(LIARS + 1) * 3, np.tile([2, TARGET, 11], LIARS), ITEMS)
+    whole = contributed(np.arange(MALICIOUS + 1) * 3, np.tile([2, TARGET, 11], MALICIOUS), ITEMS)
     return PartOfContributions(whole, about_target(layout))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("aggregation", EVERY)
-def test_what_liars_choose_is_accepted_and_adds_no_more_than_is_said(
+def test_what_malicious_users_choose_is_accepted_and_adds_no_more_than_is_said(
     aggregation: Aggregation, layout: Release
 ) -> None:
     among, multiplier = installed(aggregation), noise_of(aggregation)
-    reports = among.crafted(lies(layout), layout, multiplier, draws(LIARS), LIARS)
+    reports = among.crafted(lies(layout), layout, multiplier, draws(MALICIOUS), MALICIOUS)
     valid, total = among.decode(reports, layout, multiplier)
     assert valid.all()
     assert among.possible(total, layout, multiplier)
     # Read as that of nobody else: no others' fakes are taken off, nor are others silent in this round.
-    total = replace(total, users=LIARS if aggregation.by_itself else 0)
+    total = replace(total, users=MALICIOUS if aggregation.by_itself else 0)
     deviation = 0.0 if aggregation.kind == "central" else multiplier
     released = among.release(total, layout, deviation, ReleaseDraws(1, 1))[:, 0]
     about, most = about_target(layout), among.most_of_one(layout, multiplier)
     # The noise that is drawn where this is proved: below 6 deviations of a share of it each.
-    drawn = 6 * multiplier * LIARS / math.sqrt(USERS) if aggregation == EVERY[3] else 0.0
-    assert released.max() <= LIARS * most * (1 + 1e-9) + drawn
+    drawn = 6 * multiplier * MALICIOUS / math.sqrt(USERS) if aggregation == EVERY[3] else 0.0
+    assert released.max() <= MALICIOUS * most * (1 + 1e-9) + drawn
     # As much as an honest device adds, or more.
     honest = layout.added_up(lies(layout).encode(layout))[1][:, 0] * UNIT
     assert released[about].max() >= 0.9 * honest[about].max() - drawn
@@ -120,7 +120,7 @@ def test_a_device_sends_the_same_whoever_else_is_computed_beside_it(aggregation:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_without_proofs_one_liar_sets_a_sum_to_anything(layout: Release) -> None:
+def test_without_proofs_one_malicious_user_sets_a_sum_to_anything(layout: Release) -> None:
     among = SECURE.among(USERS)
     honest = among.encode(some_sets(USERS - 1), layout, MULTIPLIER, draws(USERS - 1))
     one = PartOfContributions(lies(layout).whole.of_users(slice(0, 1)), about_target(layout))
@@ -140,9 +140,9 @@ def test_proofs_exclude_numbers_and_norms_beyond_their_bounds_before_the_sum(lay
     own = some_sets(USERS)
     honest = proved.encode(own, layout, MULTIPLIER, draws(USERS))
     assert honest == none.encode(own, layout, MULTIPLIER, draws(USERS))
-    lie = none.crafted(lies(layout), layout, MULTIPLIER, draws(LIARS), LIARS)
+    lie = none.crafted(lies(layout), layout, MULTIPLIER, draws(MALICIOUS), MALICIOUS)
     valid, total = proved.decode([*honest, *lie], layout, MULTIPLIER)
-    assert valid.tolist() == [True] * USERS + [False] * LIARS
+    assert valid.tolist() == [True] * USERS + [False] * MALICIOUS
     np.testing.assert_array_equal(total.total, proved.decode(honest, layout, MULTIPLIER)[1].total)
     assert total.users == USERS
 

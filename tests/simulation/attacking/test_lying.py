@@ -1,4 +1,4 @@
-"""Liars among the users: honest reports stay what they are, and what liars send is accepted and counts."""
+"""Malicious users: honest reports stay what they are, and what they send is accepted and counts."""
 
 from functools import partial
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dprec.attacks import Liars, Shown
-from dprec.attacks.liars import FakeProfiles
+from dprec.attacks import MaliciousUsers, Shown
+from dprec.attacks.malicious import FakeProfiles
 from dprec.attacks.promotion import seen_of
 from dprec.progress import silent
 from dprec.protocols.base import Public
 from dprec.randomness import RunKeys, generator
 from dprec.ratings import Ratings
-from simulation.attacking import outcome_with_liars
+from simulation.attacking import outcome_with_malicious_users
 from simulation.configuration.models import RunConfig
 from simulation.courses.task import Outcome
 from simulation.engine.installing import Installer
@@ -53,14 +53,16 @@ REPORTS: dict[str, dict[str, Any]] = {
 def fakes(honest: Ratings, target: int, levels: int, count: int) -> Ratings:
     """Return profiles that promote a target."""
     profiles = FakeProfiles(honest, np.array([target]), levels, "contrast")
-    return profiles.made(count, generator(1, "liars of a test"))
+    return profiles.made(count, generator(1, "malicious users of a test"))
 
 
-def beside_liars(session: Session, config: RunConfig, parts: Parts, liars: Liars) -> Outcome:
+def beside_malicious_users(
+    session: Session, config: RunConfig, parts: Parts, malicious: MaliciousUsers
+) -> Outcome:
     installer = Installer(session, config, config.protocol.drawn_by, None, silent, lambda record: None)
     evaluator = Evaluator(*parts, config.evaluation, None)
     keys = partial(RunKeys.derive, config.seed)(config.protocol.drawn_by)
-    return outcome_with_liars(installer, evaluator, keys, liars)
+    return outcome_with_malicious_users(installer, evaluator, keys, malicious)
 
 
 def first_reports(heard: Overhearing, group: str, users: int) -> list[bytes]:
@@ -76,16 +78,16 @@ def first_reports(heard: Overhearing, group: str, users: int) -> list[bytes]:
 
 @pytest.mark.parametrize("crafted", [False, True], ids=["drawn", "crafted"])
 @pytest.mark.parametrize("name", REPORTS)
-def test_honest_reports_are_the_same_beside_liars(name: str, crafted: bool) -> None:
-    """Bit for bit, in the first round; later ones depend on what is learned. All liars are accepted."""
+def test_honest_reports_are_the_same_beside_malicious_users(name: str, crafted: bool) -> None:
+    """Bit for bit, in the first round; later ones depend on what is learned. All are accepted."""
     users, count, target = 60, 7, 3
     protocol = {"kind": "one-shot", "privacy": {"epsilon": 1.0, "per": "rating"}} | REPORTS[name]
     config = RunConfig(**small_run(protocol, users, 40, 900))
     parts = prepared_ratings(config.dataset, config.split, None, config.seed)
-    liars = Liars(fakes(parts[0], target, parts[0].scale.levels, count), crafted=crafted)
+    malicious = MaliciousUsers(fakes(parts[0], target, parts[0].scale.levels, count), crafted=crafted)
     with open_overheard_session() as heard:
         run_in(heard.session, config, *parts)
-        outcome = beside_liars(heard.session, config, parts, liars)
+        outcome = beside_malicious_users(heard.session, config, parts, malicious)
         alone = first_reports(heard, "00000001", users)
         beside = first_reports(heard, "00000002", users + count)
     assert beside[: len(alone)] == alone
@@ -120,7 +122,9 @@ SUMS: dict[str, tuple[dict[str, Any], int]] = {
 
 
 @pytest.mark.parametrize(("protocol", "rank"), SUMS.values(), ids=SUMS.keys())
-def test_liars_in_sums_promote_a_target_as_far_as_they_are_let(protocol: dict[str, Any], rank: int) -> None:
+def test_malicious_users_in_sums_promote_a_target_as_far_as_they_are_let(
+    protocol: dict[str, Any], rank: int
+) -> None:
     users, count = 150, 8
     values = small_run(
         protocol, users, 40, 3000, split={"kind": "user-holdout", "test_fraction": 0.2}, seed=3
@@ -135,7 +139,9 @@ def test_liars_in_sums_promote_a_target_as_far_as_they_are_let(protocol: dict[st
     profiles = fakes(train, target, 1, count)
     assert (profiles.counts == 3).all()
     with open_session(config.simulation, -(-users // 40)) as session:
-        outcome = beside_liars(session, config, (train, test), Liars(profiles, True, (target,)))
+        outcome = beside_malicious_users(
+            session, config, (train, test), MaliciousUsers(profiles, True, (target,))
+        )
     assert sum(record.replies for record in outcome.rounds) == (users + count) * len(outcome.rounds)
     shown = Shown(outcome.predict, outcome.predict_rows, {})
     assert seen_of(np.array([target]), train, shown, np.arange(users)).rank <= rank

@@ -1,4 +1,4 @@
-"""The influence of one liar: every preset states it, or is known not to; reports never exceed it."""
+"""The influence of one malicious user: every preset states it or none; no report exceeds it."""
 
 import numpy as np
 import pytest

@@ -55,7 +55,7 @@ def test_guarded_lists_are_of_other_items_and_predictions_stay_as_they_are(
     evaluation = {"ranking": {"cutoffs": [10]}}
     settings = f"personalization={who}", "privacy.epsilon=2"
     plain = run_of_ratings(name, *settings, evaluation=evaluation)
-    guarded = run_of_ratings(name, *settings, "guard={liars: 0.05}", evaluation=evaluation)
+    guarded = run_of_ratings(name, *settings, "guard={malicious: 0.05}", evaluation=evaluation)
     np.testing.assert_array_equal(plain.predictions["prediction"], guarded.predictions["prediction"])
     assert same(plain, guarded, "uplink_payload_bytes")
     added = guarded.traffic["downlink_payload_bytes"] - plain.traffic["downlink_payload_bytes"]

@@ -52,14 +52,14 @@ def test_every_one_runs_whoever_adds_up(kind: str, aggregation: str) -> None:
 
 
 def influence(kind: str, aggregation: dict[str, Any], **settings: Any) -> float | None:
-    """Return the influence of one liar in lists of 900 users who have 25 of 100 items each."""
+    """Return the influence of one malicious user in lists of 900 users who have 25 of 100 items each."""
     config = RunConfig(**configured(kind, aggregation, **settings))
     items = np.sort(np.random.default_rng(1).random((900, 100)).argsort(axis=1)[:, :25], axis=1)
     train = Ratings.from_pairs(np.repeat(np.arange(900), 25), items.ravel())
     return config.protocol.suited(Public.of(train)).influence_of_one(train)
 
 
-def test_one_liar_adds_as_much_as_the_root_of_a_profile_unless_small_sets_count_as_larger_ones() -> None:
+def test_a_malicious_user_adds_the_root_of_a_profile_unless_small_sets_count_as_larger() -> None:
     trusted = {"kind": "central"}
     assert influence("popularity", trusted) == pytest.approx(5.0)
     assert influence("popularity", trusted, fewest=15) == pytest.approx(np.sqrt(25 / 15))

@@ -1,4 +1,4 @@
-"""Whatever liars report, they raise no item in lists above what honest reports say."""
+"""Whatever malicious users report, they raise no item in lists above what honest reports say."""
 
 import numpy as np
 import pytest
@@ -53,20 +53,20 @@ def guarded(rest: np.ndarray, symbols: np.ndarray, most: int, centre: float, eps
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 60), st.integers(0, 40), st.sampled_from([0.3, 1.0, 3.0]))
-def test_liars_never_raise_an_item_above_what_honest_reports_say(
-    seed: int, honest: int, liars: int, epsilon: float
+def test_malicious_users_never_raise_an_item_above_what_honest_reports_say(
+    seed: int, honest: int, malicious: int, epsilon: float
 ) -> None:
-    """Liars choose their symbols, and what else is known of them; one more may be assumed than there are."""
+    """Malicious users choose their symbols, and what is known of them; one more may be assumed."""
     draws = np.random.default_rng(seed)
     width = FisherOptimal(histogram="netflix").channel(STARS, epsilon).symbols
-    symbols, rest = draws.integers(width, size=honest + liars), draws.normal(0, 0.7, honest + liars)
+    symbols, rest = draws.integers(width, size=honest + malicious), draws.normal(0, 0.7, honest + malicious)
     if seed % 2:
         symbols[honest:], rest[honest:] = width - 1, draws.choice([-3.0, 0.0, 3.0])
     centre = float(draws.normal(0, 0.3))
     alone = guarded(rest[:honest], symbols[:honest], 0, centre, epsilon)
-    for assumed in (liars, liars + 1):
+    for assumed in (malicious, malicious + 1):
         assert guarded(rest, symbols, assumed, centre, epsilon) <= alone + CLOSE
-    assert guarded(rest, symbols, honest + liars, centre, epsilon) <= centre + CLOSE
+    assert guarded(rest, symbols, honest + malicious, centre, epsilon) <= centre + CLOSE
 
 
 def reported(raters: np.ndarray, highs: np.ndarray, epsilon: float = 3.0) -> Observations:

@@ -1,4 +1,4 @@
-"""Whatever liars answer about all items, they raise none in lists above what honest reports say."""
+"""Whatever malicious users answer about all items, they raise none in lists above what honest reports say."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -42,18 +42,18 @@ class World:
 
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 200), st.integers(0, 40), st.sampled_from([0.3, 1.0, 3.0]))
-def test_liars_never_raise_an_item_above_what_honest_reports_say(
-    seed: int, honest: int, liars: int, epsilon: float
+def test_malicious_users_never_raise_an_item_above_what_honest_reports_say(
+    seed: int, honest: int, malicious: int, epsilon: float
 ) -> None:
-    """Liars choose their symbols and their bin, and agree on few; one more may be assumed than there are."""
+    """Malicious users choose their symbols and their bin, and agree on few; one more may be assumed."""
     draws = np.random.default_rng(seed)
     world = World(draws, epsilon)
     shape = (BINS, world.unrated.size)
     cells = BINS * world.unrated.size
     shares = draws.dirichlet(np.ones(cells))
     counts = draws.multinomial(honest, shares).reshape(shape).astype(float)
-    added = draws.multinomial(liars, draws.dirichlet(np.full(cells, 0.01))).reshape(shape)
+    added = draws.multinomial(malicious, draws.dirichlet(np.full(cells, 0.01))).reshape(shape)
     alone = world.least(counts, 0)
-    for assumed in (liars, liars + 1):
+    for assumed in (malicious, malicious + 1):
         assert world.least(counts + added, assumed) <= alone + CLOSE
-    assert world.least(counts + added, honest + liars) <= world.expected[0, 1] + CLOSE
+    assert world.least(counts + added, honest + malicious) <= world.expected[0, 1] + CLOSE

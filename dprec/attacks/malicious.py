@@ -1,4 +1,4 @@
-"""Liars: users who are added to a population, and take part to move what the others are shown.
+"""Malicious users, who are added to a population, and take part to move what the others are shown.
 
 Whatever malicious users send, it obeys the wire format. A profile is made up, and either goes through the
 code of an honest device, with its noise, or is told by the symbols that the server reads as most for it,
@@ -34,8 +34,8 @@ its mean is above that of all items; of sets, any items.
 
 
 @dataclass(frozen=True, eq=False)
-class Liars:
-    """Users who lie."""
+class MaliciousUsers:
+    """Users who choose what they claim, or what they report."""
 
     profiles: Ratings
     """What they claim to have rated, of the items of the honest users."""
@@ -67,7 +67,7 @@ class Liars:
         )
 
 
-def number_of_liars(honest: int, share: float) -> int:
+def number_of_malicious_users(honest: int, share: float) -> int:
     """Return how many malicious users make a share of all users, at least one."""
     return max(1, round(honest * share / (1 - share)))
 
@@ -96,41 +96,41 @@ class FakeProfiles:
     """That at which malicious users rate the targets."""
     fillers: Lies
 
-    def made(self, liars: int, generator: np.random.Generator) -> Ratings:
+    def made(self, malicious: int, generator: np.random.Generator) -> Ratings:
         """Make up the profiles of so many malicious users."""
         weights, n_items = self._weights(), self.honest.n_items
-        sizes = np.minimum(self._sizes(liars, generator), np.count_nonzero(weights))
+        sizes = np.minimum(self._sizes(malicious, generator), np.count_nonzero(weights))
         with np.errstate(divide="ignore"):
-            keys = np.log(weights) + generator.gumbel(size=(liars, n_items))
+            keys = np.log(weights) + generator.gumbel(size=(malicious, n_items))
         order = np.argsort(-keys, axis=1)
-        chosen = np.zeros((liars, n_items), dtype=np.bool_)
+        chosen = np.zeros((malicious, n_items), dtype=np.bool_)
         np.put_along_axis(chosen, order, np.arange(n_items) < sizes[:, None], axis=1)
         levels = self._levels(chosen, generator)
         levels[:, self.targets] = self.level
         users, items = np.nonzero(levels)
         return Ratings(
-            offsets(np.bincount(users, minlength=liars)),
+            offsets(np.bincount(users, minlength=malicious)),
             items.astype(np.int32),
             levels[users, items],
             self.honest.scale,
-            np.arange(liars),
+            np.arange(malicious),
             self.honest.item_ids,
         )
 
-    def _sizes(self, liars: int, generator: np.random.Generator) -> Ints:
-        """Return how many fillers each has, shape (liars,)."""
+    def _sizes(self, malicious: int, generator: np.random.Generator) -> Ints:
+        """Return how many fillers each has, shape (users,)."""
         if self.fillers == "none":
-            return np.zeros(liars, dtype=np.int64)
+            return np.zeros(malicious, dtype=np.int64)
         counts = self.honest.counts[self.honest.counts > 0]
         if self.fillers == "profile-aware":
-            sizes = counts[generator.integers(counts.size, size=liars)]
+            sizes = counts[generator.integers(counts.size, size=malicious)]
         elif self.fillers in ("active", "reversed"):
-            sizes = np.full(liars, round(float(np.quantile(counts, 0.95))))
+            sizes = np.full(malicious, round(float(np.quantile(counts, 0.95))))
         elif self.fillers == "contrast":
             # One more at the other end than targets, which are then the farthest from the mean of all.
-            return np.full(liars, 1 + self.targets.size)
+            return np.full(malicious, 1 + self.targets.size)
         else:
-            sizes = np.full(liars, self._usual)
+            sizes = np.full(malicious, self._usual)
         return np.maximum(1, sizes - self.targets.size)
 
     @property
@@ -167,7 +167,7 @@ class FakeProfiles:
         return weights
 
     def _levels(self, chosen: Bools, generator: np.random.Generator) -> Uint8s:
-        """Return levels of the fillers, and 0 elsewhere, shape (liars, items)."""
+        """Return levels of the fillers, and 0 elsewhere, shape (users, items)."""
         levels = np.zeros(chosen.shape, dtype=np.uint8)
         users, items = np.nonzero(chosen)
         if self.fillers == "favourites":

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dprec.arrays import AnyInts, Floats
-from dprec.attacks import Damage, Liars, Promotion, Shown
-from dprec.attacks.liars import FakeProfiles
+from dprec.attacks import Damage, MaliciousUsers, Promotion, Shown
+from dprec.attacks.malicious import FakeProfiles
 from dprec.attacks.promotion import Standing, seen_of
 from dprec.completion import Averages
 from dprec.randomness import generator
@@ -24,17 +24,17 @@ class MeansGame:
 
     truth: Ratings
     seed: int = 3
-    liars: list[Liars] = field(default_factory=list)
+    malicious: list[MaliciousUsers] = field(default_factory=list)
 
     @property
     def shown(self) -> Shown:
         """What the honest see alone."""
         return self._shown(self.truth)
 
-    def with_liars(self, liars: Liars) -> Shown:
-        """What they see when liars have joined."""
-        self.liars.append(liars)
-        return self._shown(liars.joining(self.truth))
+    def with_malicious_users(self, malicious: MaliciousUsers) -> Shown:
+        """What they see when malicious users have joined."""
+        self.malicious.append(malicious)
+        return self._shown(malicious.joining(self.truth))
 
     def _shown(self, held: Ratings) -> Shown:
         counted = np.bincount(held.items, minlength=held.n_items)
@@ -49,9 +49,9 @@ def honest() -> Ratings:
     return of_kinds(200, 40, 0.3, seed=5)
 
 
-def made(honest: Ratings, fillers: Any, level: int = 5, liars: int = 9) -> Ratings:
+def made(honest: Ratings, fillers: Any, level: int = 5, malicious: int = 9) -> Ratings:
     profiles = FakeProfiles(honest, TARGETS, level, fillers)
-    return profiles.made(liars, generator(1, "fake profiles of a test"))
+    return profiles.made(malicious, generator(1, "fake profiles of a test"))
 
 
 def test_fillers_are_what_they_are_called(honest: Ratings) -> None:
@@ -94,22 +94,22 @@ def test_ranks_are_among_unrated_items(honest: Ratings) -> None:
 
 
 @pytest.mark.parametrize(("goal", "side"), [("promote", 1), ("bury", -1)])
-def test_targets_move_where_liars_want_them(honest: Ratings, goal: Any, side: int) -> None:
+def test_targets_move_where_malicious_users_want_them(honest: Ratings, goal: Any, side: int) -> None:
     game = MeansGame(honest)
     figures = Promotion(goal=goal, share=0.2).perform(game).figures  # type: ignore[arg-type]
     rank, prediction = figures["target_rank"], figures["target_prediction"]
     assert None not in (rank.value, rank.baseline, prediction.value, prediction.baseline)
     assert side * (prediction.value - prediction.baseline) > 0.5  # type: ignore[operator]
     assert side * (rank.value - rank.baseline) < -3  # type: ignore[operator]
-    assert {liars.crafted for liars in game.liars} == {True, False}
-    assert {liars.users for liars in game.liars} == {50}
+    assert {malicious.crafted for malicious in game.malicious} == {True, False}
+    assert {malicious.users for malicious in game.malicious} == {50}
 
 
 def test_damage_is_what_honest_users_lose(honest: Ratings) -> None:
     game = MeansGame(honest)
     reached = Damage(share=0.2).perform(game).figures  # type: ignore[arg-type]
-    (liars,) = game.liars
-    worse = game.with_liars(liars).accuracy["rmse"] - game.shown.accuracy["rmse"]
+    (malicious,) = game.malicious
+    worse = game.with_malicious_users(malicious).accuracy["rmse"] - game.shown.accuracy["rmse"]
     assert reached["damage_rmse"].value == pytest.approx(worse)
     assert worse > 0.05
     assert reached["damage_ndcg"].value is None
