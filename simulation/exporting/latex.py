@@ -7,6 +7,7 @@ from pathlib import Path
 
 from simulation.analysis.columns import (
     BYTES_BOTH_WAYS,
+    SERVER_SEES,
     TRUST,
     ResultColumn,
     asked_column,
@@ -61,7 +62,7 @@ def latex(directory: Path) -> str:
     delta, tables = comparison.matched_delta, [_NEEDED]
     for place, (evaluation, results) in enumerate(groups.items(), 1):
         accuracy = spread_column(evaluation.metric, results)
-        columns = (_NAME, asked, TRUST, replace(accuracy, unit=""), *BYTES_BOTH_WAYS)
+        columns = (_NAME, asked, TRUST, SERVER_SEES, replace(accuracy, unit=""), *BYTES_BOTH_WAYS)
         words = ", ".join([title, *distinguishing_words(evaluation, list(groups))])
         # The caption says what the ± of the accuracy is.
         caption = f"{words}. {accuracy.title} {accuracy.unit}".strip() + "."
