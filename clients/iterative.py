@@ -99,9 +99,16 @@ def reply_with_sum(
     """
     replies = _replies(partition, round_index, asked)
     sizes, aggregate = answers.summed(replies)
-    absent, late, total = replies.have(ABSENT), replies.have(LATE), aggregate.total.ravel()
     sent = exchange.SummedReports(
-        partition.start, absent, late, sizes, aggregate.users, total, aggregate.raters, aggregate.undrawn
+        partition.start,
+        replies.have(ABSENT),
+        replies.have(LATE),
+        sizes,
+        aggregate.users,
+        aggregate.numbers.ravel(),
+        aggregate.raters,
+        aggregate.undrawn,
+        None if aggregate.places is None else aggregate.places.flat,
     )
     return _reply(message, sent.entries())
 

@@ -364,13 +364,14 @@ class CentralAggregation(NoisyAggregation):
 
     def decode(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Bools, Aggregate]:
         """Reject what is malformed or out of bounds, and add up the rest."""
-        valid, total = layout.added_up(reports)
-        return valid, Aggregate(total, None, int(valid.sum()))
+        valid, numbers, places = layout.sparsely_added_up(reports)
+        return valid, Aggregate(numbers, None, int(valid.sum()), places=places)
 
     def possible(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> bool:
         """Return whether no number exceeds what so many users can contribute."""
         most = aggregate.users / UNIT
-        return bool(-most <= aggregate.total.min(initial=0) and aggregate.total.max(initial=0) <= most)
+        numbers = aggregate.numbers
+        return bool(-most <= numbers.min(initial=0) and numbers.max(initial=0) <= most)
 
     def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
         """Return the norm of the integers of a sum."""
@@ -381,9 +382,7 @@ class CentralAggregation(NoisyAggregation):
         random = draws.generator("noise of sums", aggregate.total)
         noise = normal_steps(random, multiplier / UNIT, aggregate.total.shape)
         noise += aggregate.total
-        released = noise.astype(np.float64)
-        released *= UNIT
-        released *= layout.scales
+        released: Floats = noise * (UNIT * layout.scales)
         return released
 
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
