@@ -332,6 +332,9 @@ class NoisyAggregation(Aggregation):
         return self.epsilon(1 / distance, delta)
 
 
+_NUMBERS_AT_ONCE = 1 << 17
+"""As many as a processor keeps at hand."""
+
 _MARGIN = 1 + 1e-9
 """Contributions are scaled in floating point, so their norm may exceed 1 by a few units of its last place."""
 
@@ -382,7 +385,12 @@ class CentralAggregation(NoisyAggregation):
         random = draws.generator("noise of sums", aggregate.total)
         noise = normal_steps(random, multiplier / UNIT, aggregate.total.shape)
         noise += aggregate.total
-        released: Floats = noise * (UNIT * layout.scales)
+        # In the same memory: there may be little more.
+        released: Floats = noise.view(np.float64)
+        at_once = max(1, _NUMBERS_AT_ONCE // max(1, layout.width))
+        for start in range(0, len(noise), at_once):
+            rows = slice(start, start + at_once)
+            released[rows] = noise[rows] * (UNIT * layout.scales)
         return released
 
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
