@@ -99,17 +99,9 @@ def reply_with_sum(
     """
     replies = _replies(partition, round_index, asked)
     sizes, aggregate = answers.summed(replies)
-    sent = exchange.SummedReports(
-        partition.start,
-        replies.have(ABSENT),
-        replies.have(LATE),
-        sizes,
-        aggregate.users,
-        aggregate.numbers.ravel(),
-        aggregate.raters,
-        aggregate.undrawn,
-        None if aggregate.places is None else aggregate.places.flat,
-    )
+    absent, late, numbers = replies.have(ABSENT), replies.have(LATE), aggregate.numbers.ravel()
+    known = aggregate.raters, aggregate.undrawn, None if aggregate.places is None else aggregate.places.flat
+    sent = exchange.SummedReports(partition.start, absent, late, sizes, aggregate.users, numbers, *known)
     return _reply(message, sent.entries())
 
 
