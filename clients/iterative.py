@@ -99,10 +99,9 @@ def reply_with_sum(
     """
     replies = _replies(partition, round_index, asked)
     sizes, aggregate = answers.summed(replies)
-    absent, late, total = replies.have(ABSENT), replies.have(LATE), aggregate.total.ravel()
-    sent = exchange.SummedReports(
-        partition.start, absent, late, sizes, aggregate.users, total, aggregate.raters, aggregate.undrawn
-    )
+    absent, late, numbers = replies.have(ABSENT), replies.have(LATE), aggregate.numbers.ravel()
+    known = aggregate.raters, aggregate.undrawn, None if aggregate.places is None else aggregate.places.flat
+    sent = exchange.SummedReports(partition.start, absent, late, sizes, aggregate.users, numbers, *known)
     return _reply(message, sent.entries())
 
 

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeGuard
 
 import numpy as np
 
-from dprec.arrays import AnyArray, Bools, Floats, Ints, Pieces, offsets
+from dprec.arrays import AnyArray, AnyInts, Bools, Floats, Ints, Pieces, offsets
 
 IDENTIFY = "query.identify"
 """Which partition does this node host? Carries no record."""
@@ -418,26 +418,30 @@ class SummedReports:
     accepted: int
     """Number of reports in the sums: valid ones that arrived in time."""
     total: Ints
-    """Sum of these reports; shape (numbers,)."""
+    """Sum of these reports, or its numbers at some places if all others are 0; shape (numbers,)."""
     raters: Ints | None = None
     """Number of users who reported on each item, if reports reveal it; shape (items,)."""
     undrawn: int = 0
     """See `dprec.gradients.Aggregate`."""
+    places: AnyInts | None = None
+    """Where the numbers stand in the sum, ascending; None if they are all of it."""
 
     @classmethod
     def of(cls, record: Record, asked: int, numbers: int, items: int | None) -> Self:
         """Read a reply of so many numbers about those who were asked; raises ValueError for any other."""
         if _count(record, "asked") != asked:
             raise ValueError("a reply for another number of users")
+        total, places = _sparse(record, "total", numbers)
         return cls(
             _count(record, "first"),
             _bits(record, "absent", asked),
             _bits(record, "late", asked),
             _sizes(record, asked),
             _count(record, "accepted"),
-            _sparse(record, "total", numbers),
-            None if items is None else _sparse(record, "raters", items),
+            total,
+            None if items is None else _dense(record, "raters", items),
             _count(record, "undrawn"),
+            places,
         )
 
     def entries(self) -> Entries:
@@ -454,24 +458,30 @@ class SummedReports:
             "sizes": sizes.tolist(),
             **places,
             **{name: np.packbits(mark).tobytes() for name, mark in marks.items() if mark.any()},
-            **_without_zeros("total", self.total),
+            **_without_zeros("total", self.total, self.places),
             **raters,
         }
 
 
-def _without_zeros(name: str, numbers: Ints) -> Entries:
-    places = np.flatnonzero(numbers)
+def _without_zeros(name: str, numbers: Ints, places: AnyInts | None = None) -> Entries:
+    kept = np.flatnonzero(numbers)
     return {
-        name: numbers[places].astype(_NUMBER).tobytes(),
-        f"{name}_at": places.astype(_PLACE).tobytes(),
+        name: numbers[kept].astype(_NUMBER).tobytes(),
+        f"{name}_at": (kept if places is None else places[kept]).astype(_PLACE).tobytes(),
     }
 
 
-def _sparse(record: Record, name: str, size: int) -> Ints:
+def _sparse(record: Record, name: str, size: int) -> tuple[Ints, AnyInts]:
+    """Read what `_without_zeros` returned, of so many numbers."""
     values, places = _array(record, name, _NUMBER), _array(record, f"{name}_at", _PLACE)
     ascending = bool((places[1:] > places[:-1]).all())
     if values.size != places.size or not ascending or (places.size and places[-1] >= size):
         raise ValueError(f"{name} with {values.size} numbers at {places.size} of {size} places")
+    return values, places
+
+
+def _dense(record: Record, name: str, size: int) -> Ints:
+    values, places = _sparse(record, name, size)
     numbers = np.zeros(size, dtype=np.int64)
     numbers[places] = values
     return numbers

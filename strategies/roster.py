@@ -15,7 +15,7 @@ from flwr.serverapp import Grid
 from dprec.arrays import Bools, Ints, Pieces
 from dprec.errors import RunError
 from dprec.exchange import IDENTIFY, NODE, REPLY, Identity, Reports, SummedReports, bitmap_of, words_of
-from dprec.gradients import Aggregate
+from dprec.gradients import Aggregate, Places
 
 _USERS_AT_ONCE = 1 << 19
 """Bounds the replies in flight: while those of so many users are read, so many others are being asked."""
@@ -280,8 +280,9 @@ class ReadSums:
             read = SummedReports.of(record, users.size, math.prod(self.sum_shape), self.items)
         except ValueError:
             return None
-        total = read.total.reshape(self.sum_shape)
-        aggregate = Aggregate(total, read.raters, read.accepted, read.undrawn)
+        assert read.places is not None, "a sum that has been sent with its zeros"
+        places = Places(read.places, self.sum_shape)
+        aggregate = Aggregate(read.total, read.raters, read.accepted, read.undrawn, places)
         punctual = ~read.absent & ~read.late
         if read.first != first_user or not read.undrawn <= read.accepted <= punctual.sum():
             return None

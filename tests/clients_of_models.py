@@ -62,6 +62,14 @@ class SometimesNaN(OwnFactors):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Runaway(OwnFactors):
+    """Every step takes the parameters much further from 0, and in two rounds out of single precision."""
+
+    def step(self, parameters: Parameters, update: Parameters, round_index: int) -> Parameters:
+        return (parameters[0] * 1e25,)
+
+
+@dataclass(frozen=True, kw_only=True)
 class OfLength(FederatedModel):
     """Every update is as long as its user has ratings, whatever is learned."""
 

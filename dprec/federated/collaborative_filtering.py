@@ -40,7 +40,7 @@ class CollaborativeFiltering(FederatedModel):
     item_ridge: float = option(
         "Ridge of the items' factors, beside the mean of what devices send.", 0.0, ge=0
     )
-    step_size: float = option("Step of Adam.", 0.1, gt=0)
+    step_size: float = option("Step of Adam.", 0.1, gt=0, le=1e6)
     first_moment: float = option("Decay of Adam's mean gradient.", 0.9, ge=0, lt=1)
     second_moment: float = option("Decay of Adam's mean squared gradient.", 0.99, ge=0, lt=1)
     deviation: float = option("Standard deviation of the first factors of items.", 0.3, gt=0, le=1e6)

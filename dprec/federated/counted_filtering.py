@@ -42,7 +42,7 @@ class CountedFiltering(NeuralFiltering):
 
     kind: Literal["fedncf-published"] = "fedncf-published"  # type: ignore[assignment]
     layers: int = option("Layers of the network.", 3, ge=1, le=8)
-    rate: float = option("Step of Adam.", 0.001, gt=0)
+    rate: float = option("Step of Adam.", 0.001, gt=0, le=1e6)
     deviation: float = option(
         "Standard deviation of the first vectors of items and users.",
         0.01,

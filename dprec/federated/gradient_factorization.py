@@ -40,7 +40,12 @@ class GradientFactorization(DrawsNegatives, LocallyTrained):
     )
     batch: int = option("Most examples in a step of the user's vector.", 20, ge=1, published=1, source=_CODE)
     rate: float = option(
-        "gamma: step of the user's vector, for each example.", 1e-3, gt=0, published=1e-3, source=_CODE
+        "gamma: step of the user's vector, for each example.",
+        1e-3,
+        gt=0,
+        le=1e6,
+        published=1e-3,
+        source=_CODE,
     )
     ridge: float = option(
         "lambda: pull of vectors to 0, for each step of a user's and for each example of an item's.",
@@ -53,6 +58,7 @@ class GradientFactorization(DrawsNegatives, LocallyTrained):
         "gamma times the number of users: step of items along the mean of what devices send.",
         1.0,
         gt=0,
+        le=1e6,
     )
     deviation: float = option(
         "Standard deviation of the first vectors of items and users.",

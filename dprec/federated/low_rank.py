@@ -61,6 +61,7 @@ class LowRankUpdates(DrawsNegatives, LocallyTrained):
         "Step: of the table for each example, of the user's vector for their mean.",
         0.5,
         gt=0,
+        le=1e6,
         published=0.5,
         source=_CODE,
     )

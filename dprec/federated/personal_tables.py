@@ -53,11 +53,12 @@ class PersonalTables(DrawsNegatives, LocallyTrained):
         "E: passes of a device over its examples, in a round.", 1, ge=1, published=1, source=_CODE
     )
     batch: int = option("B: most examples in a step.", 256, ge=1, published=256, source=_CODE)
-    rate: float = option("eta: step of the score function.", 0.1, gt=0, published=0.1, source=_CODE)
+    rate: float = option("eta: step of the score function.", 0.1, gt=0, le=1e6, published=0.1, source=_CODE)
     table_rate: float = option(
         "Step of the table, in steps of the score function, for each item of the catalogue.",
         80.0,
         gt=0,
+        le=1e6,
         published=80.0,
         source=_CODE,
     )

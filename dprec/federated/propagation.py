@@ -36,7 +36,7 @@ class OwnEdges(DrawsNegatives):
     ridge: float = option(
         "lambda: pull of items' vectors to 0, beside the mean of what devices send.", 1e-4, ge=0
     )
-    step_size: float = option("Step of Adam.", 0.001, gt=0, published=0.001, source=_SECTION)
+    step_size: float = option("Step of Adam.", 0.001, gt=0, le=1e6, published=0.001, source=_SECTION)
     first_moment: float = option("Decay of Adam's mean gradient.", 0.9, ge=0, lt=1)
     second_moment: float = option("Decay of Adam's mean squared gradient.", 0.999, ge=0, lt=1)
 

@@ -37,7 +37,7 @@ class SharedRepresentation(LocallyTrained):
     papers: ClassVar[tuple[str, ...]] = ("collins2021",)
     size: int = option("Numbers of an item's vector.", 16, ge=1, le=1024)
     features: int = option("Features that the network makes of it.", 8, ge=1, le=1024)
-    rate: float = option("eta: step of a device, for each rating.", 0.005, gt=0)
+    rate: float = option("eta: step of a device, for each rating.", 0.005, gt=0, le=1e6)
     epochs: int = option(
         "Passes of a device over its ratings that train the representation, in a round.",
         1,

@@ -7,6 +7,7 @@ from dprec.gradients.base import (
     FullGradient,
     GradientAnswers,
     GradientReport,
+    Places,
     RoundDraws,
 )
 from dprec.gradients.one_bit import OneBitGradient, ReducedOneBitGradient, SampledSigns, SampledSignsOfSets
@@ -25,6 +26,7 @@ __all__ = [
     "GradientAnswers",
     "GradientReport",
     "OneBitGradient",
+    "Places",
     "ReducedOneBitGradient",
     "RoundDraws",
     "SampledSigns",

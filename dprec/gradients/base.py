@@ -9,6 +9,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -51,10 +52,30 @@ class FittedProfiles(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class Places:
+    """Some places of a table."""
+
+    flat: AnyInts
+    """As they follow one another in the flattened table, ascending."""
+    shape: tuple[int, ...]
+    """That of the table."""
+
+    def filled(self, numbers: Ints) -> Ints:
+        """Return the table with numbers at the places, and 0 everywhere else."""
+        table = np.zeros(math.prod(self.shape), dtype=np.int64)
+        table[self.flat] = numbers
+        return table.reshape(self.shape)
+
+
+_FEW = 4
+"""Numbers of a table for each one that is added at its place sooner than the whole table is."""
+
+
+@dataclass(frozen=True, eq=False)
 class Aggregate:
     """The sum of the accepted reports of one or more partitions."""
 
-    total: Ints
+    numbers: Ints
     """Sum of the reports in integer units of the kind of report, so that it does not depend on how the users
     were divided into partitions.
     """
@@ -64,13 +85,23 @@ class Aggregate:
     """Number of accepted reports."""
     undrawn: int = 0
     """Of these, those whose share of the noise is not in the total: whoever releases it draws them as one."""
+    places: Places | None = None
+    """Where the numbers stand in the total, if all others of it are 0 and not held."""
+
+    @cached_property
+    def total(self) -> Ints:
+        """All numbers of the sum."""
+        return self.numbers if self.places is None else self.places.filled(self.numbers)
 
     def __add__(self, other: "Aggregate") -> "Aggregate":
         return self._with(self.total + other.total, other)
 
     def __iadd__(self, other: "Aggregate") -> "Aggregate":
         """Return the same sum as `+`, whose total is written over that of this one."""
-        return self._with(np.add(self.total, other.total, out=self.total), other)
+        if other.places is None or other.numbers.size > self.total.size // _FEW:
+            return self._with(np.add(self.total, other.total, out=self.total), other)
+        self.total.reshape(-1)[other.places.flat] += other.numbers
+        return self._with(self.total, other)
 
     def _with(self, total: Ints, other: "Aggregate") -> "Aggregate":
         raters = None if self.raters is None or other.raters is None else self.raters + other.raters

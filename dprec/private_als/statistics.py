@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, Uint64s, numbered, offsets, places_of, rows_of
 from dprec.completion import Profiles, packed_outer
+from dprec.gradients import Places
 from dprec.randomness import uniforms
 from dprec.sums import Contributions, Layout, Vectors
 from dprec.wire import decode_item_sets, encode_item_sets
@@ -113,8 +114,32 @@ class StatisticsLayout(Layout):
 
     def added_up(self, reports: Sequence[bytes]) -> tuple[Bools, Ints]:
         """Reject what is malformed or out of bounds, and add up the rest; see `Layout.added_up`."""
+        valid, numbers, places = self.sparsely_added_up(reports)
+        return valid, places.filled(numbers)
+
+    def sparsely_added_up(self, reports: Sequence[bytes]) -> tuple[Bools, Ints, Places]:
+        """Return the numbers of the rows in which anybody has a part; see `Layout.sparsely_added_up`."""
         valid, contributions = decode_contributions(reports, self)
-        return valid, sum_of_contributions(contributions, self)
+        rows, numbers = self.rows_of_sum(contributions)
+        flat = (rows[:, None] * self.width + np.arange(self.width)).ravel()
+        return valid, numbers.ravel(), Places(flat, (self.n_rows, self.width))
+
+    def rows_of_sum(self, contributions: "StatisticsContributions") -> tuple[Ints, Ints]:
+        """Return the rows outside which the sum over the users is 0, ascending, and the sum in these.
+
+        The sum is in units of `UNIT`, shape (rows, width).
+        """
+        import scipy.sparse as sp
+
+        matrices, sides = contributions.scaled(self)
+        # Of a large catalogue, a few users hold little.
+        held, places = numbered(contributions.items)
+        indptr, shape = contributions.indptr, (contributions.n_users, held.size)
+        ones = sp.csr_array((np.ones(places.size, dtype=np.int64), places, indptr), shape=shape)
+        targets = sp.csr_array((contributions.targets, places, indptr), shape=shape)
+        numbers = np.hstack([ones.T @ matrices, targets.T @ sides])
+        numbers *= self.weights[held][:, None]
+        return held.astype(np.int64), numbers
 
     def report_bits(self, ratings: int) -> int:
         """Return the bits of the item set, the factors and the targets; see `Layout.report_bits`."""
@@ -195,21 +220,6 @@ class StatisticsContributions(Contributions[StatisticsLayout]):
     def encode(self, layout: StatisticsLayout) -> list[bytes]:
         """Return every user's item set, factors and targets; see `Contributions.encode`."""
         return encode_contributions(self, layout)
-
-
-def sum_of_contributions(contributions: StatisticsContributions, layout: StatisticsLayout) -> Ints:
-    """Return the sum over the users, in units of `UNIT`, shape (rows, width); 0 in rows of no item."""
-    import scipy.sparse as sp
-
-    matrices, sides = contributions.scaled(layout)
-    # Of a large catalogue, a few users hold little.
-    held, places = numbered(contributions.items)
-    indptr, shape = contributions.indptr, (contributions.n_users, held.size)
-    ones = sp.csr_array((np.ones(places.size, dtype=np.int64), places, indptr), shape=shape)
-    targets = sp.csr_array((contributions.targets, places, indptr), shape=shape)
-    total = np.zeros((layout.n_rows, layout.width), dtype=np.int64)
-    total[held] = np.hstack([ones.T @ matrices, targets.T @ sides]) * layout.weights[held][:, None]
-    return total
 
 
 _FACTOR, _TARGET = np.dtype("<f4"), np.dtype("<i2")

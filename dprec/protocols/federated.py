@@ -586,6 +586,9 @@ class ModelServer(LearningServer):
         with naming(model, "a class that learns from updates"):
             moved = self.step(self.held.parameters, update, round_index)
             self.parameters = arrays_of(model, "step returned", moved)
+        if not all((np.abs(each) <= np.finfo(np.float32).max).all() for each in self.parameters):
+            name = reference_of(type(model))
+            raise RunError(f"{name}: parameters that are not finite after round {round_index}")
         numbers = np.concatenate([each.ravel() for each in update]) * (expected / coding.clip)
         if (adaptive := self.protocol.adaptive_clip) is not None:
             self.coding = replace(coding, clip=adaptive.moved(coding.clip, share))

@@ -15,7 +15,6 @@ An item that takes no part has no factors, so its score is 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Literal, Self
@@ -24,7 +23,7 @@ import numpy as np
 
 from dprec.arrays import Bools, Floats, Ints, Uint64s, offsets
 from dprec.catalogue import Catalogue
-from dprec.completion import Profiles, packed_outer, predicted_rows, solve_user_factors, unpack
+from dprec.completion import Profiles, packed_outer, products_of_rows, solve_user_factors, unpack
 from dprec.components import Options, option
 from dprec.private_als.statistics import (
     TARGET_BITS,
@@ -33,9 +32,8 @@ from dprec.private_als.statistics import (
     StatisticsLayout,
     chosen_ratings,
     clipped,
-    decode_contributions,
-    sum_of_contributions,
 )
+from dprec.private_als.steps import semidefinite
 from dprec.protocols.base import Predicted, Public
 from dprec.protocols.components import AnyAggregation
 from dprec.protocols.private_als import AlsProtocol
@@ -48,8 +46,8 @@ from dprec.wire import Reader
 _COUNTED = 1 << TARGET_BITS
 """The target of every pair: 1."""
 
-_ITEMS_AT_ONCE = 256
-"""Items whose factors are solved for together; bounds the memory."""
+_ITEMS_AT_ONCE = 32
+"""Items whose factors are solved for together: as many as a processor keeps at hand."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,12 +115,11 @@ class ImplicitLayout(StatisticsLayout):
         scales[: self.matrix_width] = self.norm**2 / np.sqrt(self.matrix_share) / twice
         return scales
 
-    def added_up(self, reports: Sequence[bytes]) -> tuple[Bools, Ints]:
-        """Reject what is malformed or out of bounds, and add up the rest; see `Layout.added_up`."""
-        valid, contributions = decode_contributions(reports, self)
-        total = sum_of_contributions(contributions, self)
-        total[-1] = _of_everybody(contributions, self).sum(axis=0)
-        return valid, total
+    def rows_of_sum(self, contributions: StatisticsContributions) -> tuple[Ints, Ints]:
+        """Return those of items that anybody has, and the last; see `StatisticsLayout.rows_of_sum`."""
+        items, numbers = super().rows_of_sum(contributions)
+        everybody = _of_everybody(contributions, self).sum(axis=0)
+        return np.append(items, self.n_items), np.vstack([numbers, everybody])
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,12 +268,15 @@ class ImplicitDevice(SummedDevice):
 
     def predictions(self, profiles: Profiles) -> Floats:
         """Return the scores of all items."""
-        factors = self.model.factors
+        own = solve_user_factors(self._among_popular(profiles), self.model.factors, self._penalty)
         scores = np.zeros((profiles.n_users, self.model.weights.size))
-        scores[:, self.model.popular] = predicted_rows(
-            self._among_popular(profiles), factors, self._penalty, np.zeros(len(factors))
-        )
+        scores[:, self.model.popular] = products_of_rows(own, self._by_factor.T)
         return scores
+
+    @cached_property
+    def _by_factor(self) -> Floats:
+        """The model's factors, shape (rank, items with factors): products with them read this way."""
+        return np.ascontiguousarray(self.model.factors.T)
 
     @cached_property
     def _penalty(self) -> Floats:
@@ -322,13 +322,15 @@ class ImplicitServer(SummedServer):
             options, width = self.options, layout.matrix_width
             weight = np.sqrt(options.pairs / layout.item_share)
             everybody = np.sqrt(layout.matrix_share / layout.gramian_share)
-            (gramian,) = _semidefinite(unpack(released[-1:, :width])) * (everybody * options.clip**2)
+            (gramian,) = semidefinite(unpack(released[-1:, :width])) * (everybody * options.clip**2)
             normal, factors = options.normal(gramian), np.empty((len(released) - 1, layout.rank))
             for start in range(0, len(factors), _ITEMS_AT_ONCE):
                 items = slice(start, min(start + _ITEMS_AT_ONCE, len(factors)))
-                matrices = _semidefinite(unpack(released[items, :width])) * (weight * options.clip**2)
+                matrices = semidefinite(unpack(released[items, :width]))
+                matrices *= weight * options.clip**2
+                matrices += normal
                 sides = released[items, width:] * (weight * options.clip)
-                factors[items] = np.linalg.solve(matrices + normal, sides[:, :, None])[:, :, 0]
+                factors[items] = np.linalg.solve(matrices, sides[:, :, None])[:, :, 0]
             self.model = replace(self.model, factors=factors)
 
     def _begin(self, counts: Floats) -> None:
@@ -339,9 +341,3 @@ class ImplicitServer(SummedServer):
         weights[popular] = np.clip(np.rint(shares / shares.max() * UNIT_WEIGHT), 1, UNIT_WEIGHT)
         start = generator(self.seed, "first factors of items").standard_normal((size, self.options.rank))
         self.model = ImplicitModel(weights, start * self.options.deviation)
-
-
-def _semidefinite(matrices: Floats) -> Floats:
-    """Return the nearest positive semidefinite matrices to symmetric ones, of the same shape."""
-    values, vectors = np.linalg.eigh(matrices)
-    return (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)

@@ -332,6 +332,9 @@ class NoisyAggregation(Aggregation):
         return self.epsilon(1 / distance, delta)
 
 
+_NUMBERS_AT_ONCE = 1 << 17
+"""As many as a processor keeps at hand."""
+
 _MARGIN = 1 + 1e-9
 """Contributions are scaled in floating point, so their norm may exceed 1 by a few units of its last place."""
 
@@ -364,13 +367,14 @@ class CentralAggregation(NoisyAggregation):
 
     def decode(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Bools, Aggregate]:
         """Reject what is malformed or out of bounds, and add up the rest."""
-        valid, total = layout.added_up(reports)
-        return valid, Aggregate(total, None, int(valid.sum()))
+        valid, numbers, places = layout.sparsely_added_up(reports)
+        return valid, Aggregate(numbers, None, int(valid.sum()), places=places)
 
     def possible(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> bool:
         """Return whether no number exceeds what so many users can contribute."""
         most = aggregate.users / UNIT
-        return bool(-most <= aggregate.total.min(initial=0) and aggregate.total.max(initial=0) <= most)
+        numbers = aggregate.numbers
+        return bool(-most <= numbers.min(initial=0) and numbers.max(initial=0) <= most)
 
     def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
         """Return the norm of the integers of a sum."""
@@ -381,9 +385,12 @@ class CentralAggregation(NoisyAggregation):
         random = draws.generator("noise of sums", aggregate.total)
         noise = normal_steps(random, multiplier / UNIT, aggregate.total.shape)
         noise += aggregate.total
-        released = noise.astype(np.float64)
-        released *= UNIT
-        released *= layout.scales
+        # In the same memory: there may be little more.
+        released: Floats = noise.view(np.float64)
+        at_once = max(1, _NUMBERS_AT_ONCE // max(1, layout.width))
+        for start in range(0, len(noise), at_once):
+            rows = slice(start, start + at_once)
+            released[rows] = noise[rows] * (UNIT * layout.scales)
         return released
 
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:

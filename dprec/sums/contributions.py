@@ -12,6 +12,7 @@ from typing import Generic, Self, TypeVar
 import numpy as np
 
 from dprec.arrays import Bools, Floats, Int32s, Ints, offsets
+from dprec.gradients import Places
 
 UNIT = 2.0**-36
 """Contributions are integer multiples of this."""
@@ -72,6 +73,10 @@ class Layout(ABC):
 
         They are what `Contributions.encode` returns, or what somebody else has made of it.
         """
+
+    def sparsely_added_up(self, reports: Sequence[bytes]) -> tuple[Bools, Ints, Places | None]:
+        """Return `added_up`, or in place of the sum its numbers at some places, where all others are 0."""
+        return *self.added_up(reports), None
 
     @abstractmethod
     def report_bits(self, ratings: int) -> int:

@@ -238,7 +238,9 @@ def _extents(released: NoisySums, seed: int) -> tuple[float, float]:
         draws = RoundDraws(DeviceDraws(keys.reshape(2, contributions.n_users)), 1, 0)
         reports = aggregation.encode(contributions, layout, 0.0, draws)
         sums = [aggregation.decode([report], layout, 0.0)[1] for report in reports]
-        differences = [replace(one, total=one.total - other.total) for one, other in combinations(sums, 2)]
+        differences = [
+            replace(one, numbers=one.total - other.total, places=None) for one, other in combinations(sums, 2)
+        ]
         longest = max([longest, *(aggregation.length(each, layout, 0.0) for each in sums)])
         apart = max([apart, *(aggregation.length(each, layout, 0.0) for each in differences)])
     return longest, apart / aggregation.farthest(released.farthest)

@@ -51,7 +51,9 @@ def written_atomically(path: Path, *, mode: int = 0o644) -> Iterator[BinaryIO]:
         raise
 
 
-def write_atomically(path: Path, content: str | bytes | Iterable[str | bytes], *, mode: int = 0o644) -> None:
+def write_atomically(
+    path: Path, content: str | bytes | Iterable[str | bytes | memoryview], *, mode: int = 0o644
+) -> None:
     """Write a file as `written_atomically` has it."""
     chunks = [content] if isinstance(content, str | bytes) else content
     with written_atomically(path, mode=mode) as file:

@@ -58,10 +58,14 @@ class Checkpoints:
 
     def keep(self, number: int, lesson: NDArray[Any]) -> None:
         """Write what a round taught, once for all further rounds."""
-        buffer = io.BytesIO()
-        np.save(buffer, lesson, allow_pickle=False)
-        write_atomically(self._lesson(number), content := buffer.getvalue())
-        self.digests[str(number)] = hashlib.sha256(content).hexdigest()
+        header, whole = io.BytesIO(), np.ascontiguousarray(lesson)
+        np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(whole))
+        # The numbers themselves are not copied: they may be most of the memory.
+        content = header.getvalue(), whole.reshape(-1).view(np.uint8).data
+        write_atomically(self._lesson(number), content)
+        digest = hashlib.sha256(content[0])
+        digest.update(content[1])
+        self.digests[str(number)] = digest.hexdigest()
 
     def save(self, state: TrainingRounds) -> None:
         """Write the state after a round."""

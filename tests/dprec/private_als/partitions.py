@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from dprec.arrays import Ints
 from dprec.private_als.statistics import TARGET_BITS, StatisticsContributions, StatisticsLayout
 
 WEIGHTS = np.array([256, 17, 256, 90, 1, 200])
@@ -42,3 +43,11 @@ def some_users(partition: StatisticsContributions, which: list[int]) -> Statisti
     return StatisticsContributions(
         indptr, partition.items[cells], partition.targets[cells], partition.factors[which]
     )
+
+
+def summed(contributions: StatisticsContributions, layout: StatisticsLayout) -> Ints:
+    """Return what the users contribute together, shape (rows, width)."""
+    rows, numbers = layout.rows_of_sum(contributions)
+    total = np.zeros((layout.n_rows, layout.width), dtype=np.int64)
+    total[rows] = numbers
+    return total

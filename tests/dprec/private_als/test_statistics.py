@@ -15,11 +15,10 @@ from dprec.private_als.statistics import (
     StatisticsContributions,
     StatisticsLayout,
     chosen_ratings,
-    sum_of_contributions,
 )
 from dprec.private_als.steps import shrunken_biases, shrunken_factors
 from dprec.sums import UNIT, CentralAggregation
-from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
+from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users, summed
 
 
 @pytest.mark.parametrize("weights", [(1, 1, 1, 1), (1, 1, 1, 9)])
@@ -55,8 +54,8 @@ def test_sums_are_those_of_the_cells_whatever_the_partitions(layout: StatisticsL
     expected = np.zeros((layout.n_rows, layout.width), dtype=np.int64)
     np.add.at(expected, partition.items, partition.numbers(layout))
     parts = [some_users(partition, list(range(*bounds))) for bounds in [(0, 7), (7, 8), (8, 40)]]
-    assert np.array_equal(sum_of_contributions(partition, layout), expected)
-    assert np.array_equal(sum(sum_of_contributions(part, layout) for part in parts), expected)
+    assert np.array_equal(summed(partition, layout), expected)
+    assert np.array_equal(sum(summed(part, layout) for part in parts), expected)
     trusted = CentralAggregation()
     assert trusted.possible(Aggregate(expected, None, 40), layout, 1.0)
     assert not trusted.possible(Aggregate(expected + 41 * 2**36, None, 40), layout, 1.0)
@@ -65,7 +64,7 @@ def test_sums_are_those_of_the_cells_whatever_the_partitions(layout: StatisticsL
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_sums_are_gram_matrices_and_right_hand_sides(layout: StatisticsLayout) -> None:
     partition = a_partition(layout)
-    found = sum_of_contributions(partition, layout) * UNIT * layout.scales
+    found = summed(partition, layout) * UNIT * layout.scales
     users = np.repeat(np.arange(partition.n_users), np.diff(partition.indptr))
     weights = partition.user_weights(layout)[users] * layout.weights[partition.items] / UNIT_WEIGHT
     x = partition.factors.astype(np.float64)[users]

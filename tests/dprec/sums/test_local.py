@@ -84,8 +84,8 @@ def test_a_sum_that_no_candidates_have_is_impossible() -> None:
     for place, number in ((0, 51 * 20_000), (1, -51 * 20_000), (-1, 51), (-1, -1)):
         total = honest.total.copy()
         total[place] = number
-        assert not LOCAL.possible(replace(honest, total=total), LAYOUT, 1.0)
-    nobody = replace(honest, total=np.zeros_like(honest.total))
+        assert not LOCAL.possible(replace(honest, numbers=total), LAYOUT, 1.0)
+    nobody = replace(honest, numbers=np.zeros_like(honest.total))
     assert not LOCAL.release(nobody, LAYOUT, 1.0, RELEASE).any()
 
 

@@ -17,13 +17,12 @@ from dprec.private_als.statistics import (
     StatisticsContributions,
     StatisticsLayout,
     encode_contributions,
-    sum_of_contributions,
 )
 from dprec.randomness import DeviceDraws, ReleaseDraws
 from dprec.secure_aggregation import MOST_VARIANCE
 from dprec.sums import UNIT, CentralAggregation, Layout, Release, SecureAggregation
 from dprec.sums.secure import LEAST_NORM, MOST_ADDED, MOST_NORM
-from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users
+from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users, summed
 from tests.summing import contributed, dense, pairs, popularity
 
 USERS = 40
@@ -42,7 +41,7 @@ def test_without_noise_the_release_is_the_exact_sum_but_for_rounding(layout: Sta
     assert [len(report) * 8 for report in reports] == [SECURE.report_bits(layout, 3, 0.0)] * USERS
     valid, aggregate = SECURE.decode(reports, layout, 0.0)
     assert valid.all()
-    exact = sum_of_contributions(partition, layout) * UNIT * layout.scales
+    exact = summed(partition, layout) * UNIT * layout.scales
     released = SECURE.release(aggregate, layout, 0.0, RELEASE)
     # Each of at most 40 numbers is off by a deviate of deviation 1/2 step at most; seeds are fixed.
     assert (np.abs(released - exact) < 6 * 0.5 * math.sqrt(USERS) / 240 * layout.scales).all()
@@ -145,7 +144,7 @@ def test_a_report_beyond_its_bounds_contributes_nothing() -> None:
         valid, aggregate = CentralAggregation().decode(received, layout, 1.0)
         assert valid.tolist() == [other != user for other in range(partition.n_users)]
         others = some_users(partition, [other for other in range(partition.n_users) if other != user])
-        assert np.array_equal(aggregate.total, sum_of_contributions(others, layout))
+        assert np.array_equal(aggregate.total, summed(others, layout))
 
 
 def test_the_noise_is_normal_far_into_its_tails() -> None:
@@ -168,7 +167,7 @@ def test_other_sums_and_the_same_sums_in_another_round_get_other_noise() -> None
         - aggregate.total
         for aggregate, draws in (
             (one, RELEASE),
-            (replace(one, total=one.total + 1), RELEASE),
+            (replace(one, numbers=one.total + 1), RELEASE),
             (one, ReleaseDraws(1, 2)),
             (one, ReleaseDraws(2, 1)),
         )

@@ -142,7 +142,7 @@ def test_what_is_no_batch_is_rejected() -> None:
         True,
     ]
     for total in (aggregate.total - aggregate.total.sum(), aggregate.total * 1000):
-        assert not aggregation.possible(replace(aggregate, total=total), LINE, 2.0)
+        assert not aggregation.possible(replace(aggregate, numbers=total), LINE, 2.0)
 
 
 def test_dropouts_and_colluding_devices_do_not_thin_the_blanket() -> None:

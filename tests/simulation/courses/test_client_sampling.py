@@ -250,6 +250,11 @@ def test_a_round_without_any_finite_update_fails() -> None:
         run(values("SometimesNaN 0"), page=False)
 
 
+def test_a_round_after_which_parameters_cannot_be_sent_fails() -> None:
+    with pytest.raises(RunError, match="Runaway: parameters that are not finite after round 2"):
+        run(values("Runaway"), page=False)
+
+
 # Interruptions.
 
 
