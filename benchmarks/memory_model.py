@@ -26,7 +26,7 @@ from dprec.errors import InputError
 from dprec.start import return_memory
 from simulation import execution, load, run
 from simulation.configuration.strict_yaml import presets
-from simulation.engine.memory import needed_memory
+from simulation.engine.memory import check_memory, needed_memory
 
 SIZES = {
     "small": (2_000, 500, 40_000),
@@ -56,10 +56,11 @@ def stop(_number: int, _frame: FrameType | None) -> NoReturn:
 
 def run_preset(preset: str, settings: list[str], seconds: int) -> tuple[float, float, bool]:
     """Return what is announced and measured, in bytes, and if the run has ended; 0 seconds: it is not run."""
-    announced: list[float] = []
+    announced, ended = list[float](), False
 
     def announce(*given: Any) -> None:
         announced.append(needed_memory(*given))
+        check_memory(*given)
         if not seconds and given[-1] is not None:
             raise Stopped
 
@@ -67,7 +68,6 @@ def run_preset(preset: str, settings: list[str], seconds: int) -> tuple[float, f
     return_memory()
     signal.signal(signal.SIGXCPU, stop)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds or resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    ended = False
     with tempfile.TemporaryDirectory() as folder, suppress(Stopped):
         run(preset, Path(folder) / "run", overrides=settings)
         ended = True

@@ -38,6 +38,8 @@ class _Needs(NamedTuple):
     of_cell: float
     """For each cell that the server sees as rated."""
     of_user: float
+    of_rating: float = 0.0
+    """For each rating, whether the server sees it or not."""
 
 
 _AVERAGES = "item-average", "user-average", "own-average", "global-mean"
@@ -57,7 +59,7 @@ _NEEDS = {
 }
 """By what is learned; see `dprec.protocols.base.Facts`."""
 
-_OTHER_NEEDS = _Needs(20e6, 70, 1_200)
+_OTHER_NEEDS = _Needs(20e6, 27, 1_200, 48)
 """For all that fits other models to reports, and what was not measured, such as classes of users' own."""
 
 
@@ -79,7 +81,8 @@ def needed_memory(
         Of the train ratings; without it, models and reports that do not follow from the size count as empty.
     """
     needs = _NEEDS.get(protocol.facts.learns, _OTHER_NEEDS)
-    needed = needs.once + needs.of_cell * protocol.seen_cells(*size) + needs.of_user * size[0]
+    needed = needs.once + needs.of_cell * protocol.seen_cells(*size)
+    needed += needs.of_user * size[0] + needs.of_rating * size[2]
     if public is not None:
         needed += protocol.model_bytes(public) + _reports_bytes(protocol, public, size, simulation)
     fixed = _PROCESS
