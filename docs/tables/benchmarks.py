@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from math import floor, log10
+from pathlib import Path
 
 from docs.tables import table
 from docs.tables.results import RESULTS
@@ -38,10 +39,15 @@ def benchmark(program: str) -> str:
     return f"{table(titles, shortened, numeric)}\n\nMeasured by `python benchmarks/{program}.py`{once}."
 
 
+def tables_of_lines() -> list[Path]:
+    """Return the tables of programs that measure lines; memory.csv is of presets."""
+    return sorted({*MEASURED.glob("*.csv")} - {MEASURED / "memory.csv"})
+
+
 def measured_at() -> str:
     """Return when and on what was measured, and which versions, by which programs."""
     machines: dict[str, dict[str, list[str]]] = {}
-    for path in sorted(MEASURED.glob("*.csv")):
+    for path in tables_of_lines():
         for made in dict.fromkeys(line["made"] for line in _lines(path.stem)):
             versions, *machine = made.rsplit("; ", 3)
             machines.setdefault(", ".join(machine), {}).setdefault(versions, []).append(f"`{path.stem}`")

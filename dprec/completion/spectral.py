@@ -302,7 +302,7 @@ class NuclearNorm(Completion):
 
     def model_bytes(self, users: int, items: int) -> float:
         """Return what values take that are not centred, as measured."""
-        return 16.0 * users * items if self.center == "none" else 0.0
+        return 48.0 * users * items if self.center == "none" else 0.0
 
     def fit(self, observations: Observations, seed: int, progress: Progress = silent) -> BiasedFactors:
         """Complete the matrix; see `Completion.fit`.

@@ -1,11 +1,13 @@
 """Ratings of items from two domains by overlapping users, in one matrix."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from dprec.arrays import Bools
+from dprec.arrays import AnyArray, Bools, Int32s
 from dprec.errors import InputError
+from dprec.rating_rows import Identifiers, RatingRows
 from dprec.ratings import Ratings
 
 SEPARATOR = ":"
@@ -56,19 +58,16 @@ def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDom
     if one.continuous != other.continuous or not np.array_equal(one.values, other.values):
         found = f"{names[0]}: {one.describe()}; {names[1]}: {other.describe()}"
         raise InputError("scale", found, "the same scale in both domains")
-    users = [domain.user_ids[domain.users] for domain in (source, target)]
+    users = [source.user_ids, target.user_ids]
     if users[0].dtype.kind != users[1].dtype.kind:
         users = [identifiers.astype(np.str_) for identifiers in users]
     items = [
-        np.char.add(name + SEPARATOR, domain.item_ids.astype(np.str_))[domain.items]
+        np.char.add(name + SEPARATOR, domain.item_ids.astype(np.str_))
         for name, domain in zip(names, (source, target), strict=True)
     ]
-    whole = Ratings.from_triples(
-        np.concatenate(users),
-        np.concatenate(items),
-        np.concatenate([source.values, target.values]),
-        source.scale,
-    )
+    columns = _column(users, source.users, target.users), _column(items, source.items, target.items)
+    values = np.concatenate([source.values, target.values])
+    whole = Ratings.from_rows(RatingRows.of(*columns, values, "ratings"), source.scale)
     # Identifiers ascend and begin with their domain's name, so each domain is a contiguous range.
     in_target = np.char.startswith(whole.item_ids, names[1] + SEPARATOR)
     start = int(np.argmax(in_target))
@@ -79,3 +78,9 @@ def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDom
         target_start=start,
         target_stop=start + int(in_target.sum()),
     )
+
+
+def _column(identifiers: Sequence[AnyArray], one: Int32s, other: Int32s) -> Identifiers:
+    """Return those of the rows of two domains, given places among each one's identifiers."""
+    occurring = Identifiers.of(np.concatenate([one, other + np.int64(identifiers[0].size)]))
+    return Identifiers.of_codes(np.concatenate(identifiers)[occurring.distinct], occurring.places)

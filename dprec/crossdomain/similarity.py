@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import AnyInts, Bools, Floats, Ints, find, places_of, rows_of, segments
+from dprec.arrays import AnyInts, Bools, Floats, Ints, blocks, find, places_of, rows_of, segments
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -230,7 +230,9 @@ def _top(ends: Ints, others: Ints, similarity: Floats, k: int) -> Bools:
     return strongest
 
 
-_ITEMS_AT_ONCE = 256
+_ITEMS_AT_ONCE, _PAIRS_AT_ONCE = 256, 1 << 18
+"""Bounds the memory of a comparison, whatever the number of ratings."""
+
 _ROUNDING = 1e-10
 """A remainder below this share of a squared norm is the rounding error left when the only rater goes."""
 
@@ -279,18 +281,19 @@ def _of_rows(items: RatedItems, raters: _Raters, left: Ints, first: int) -> Floa
     entries = segments(items.deviations.indptr[left], items.raters[left])
     users, own = items.deviations.indices[entries], items.deviations.data[entries]
     rows = rows_of(items.raters[left])
+    every, largest = np.diff(by_user.indptr)[users], np.zeros_like(similarity)
     # Every user who rated an item on the left, with every item on the right that the user rated.
-    counts = np.diff(by_user.indptr)[users]
-    cells = segments(by_user.indptr[users], counts)
-    row, r_i = np.repeat(rows, counts), np.repeat(own, counts)
-    column, r_j = by_user.indices[cells], by_user.data[cells]
-    dot, norm_i, norm_j = dots[row, column], squares[left][row], squares[right][column]
-    before = similarity[row, column]
-    scale = np.sqrt(_remaining(norm_i, r_i**2) * _remaining(norm_j, r_j**2))
-    after = np.divide(dot - r_i * r_j, scale, out=np.zeros(scale.size), where=scale > 0)
-    moves = np.abs(before - np.clip(after, -1.0, 1.0))
-    largest = np.zeros_like(similarity)
-    np.maximum.at(largest.reshape(-1), row * right.size + column, moves)
+    for part in blocks(every, _PAIRS_AT_ONCE):
+        counts = every[part]
+        cells = segments(by_user.indptr[users[part]], counts)
+        row, r_i = np.repeat(rows[part], counts), np.repeat(own[part], counts)
+        column, r_j = by_user.indices[cells], by_user.data[cells]
+        dot, norm_i, norm_j = dots[row, column], squares[left][row], squares[right][column]
+        before = similarity[row, column]
+        scale = np.sqrt(_remaining(norm_i, r_i**2) * _remaining(norm_j, r_j**2))
+        after = np.divide(dot - r_i * r_j, scale, out=np.zeros(scale.size), where=scale > 0)
+        moves = np.abs(before - np.clip(after, -1.0, 1.0))
+        np.maximum.at(largest.reshape(-1), row * right.size + column, moves)
     return np.maximum(largest, _one_sided(items, raters, left, right, similarity))
 
 

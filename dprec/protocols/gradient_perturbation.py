@@ -130,6 +130,10 @@ class GradientPerturbationProtocol(RoundsProtocol):
         """Return the largest entry that can be sent, in units of the largest one that is not clipped."""
         return float(np.abs(self.channel.values).max()) / self.clamp
 
+    def model_bytes(self, public: Public) -> float:
+        """Return that of the completion."""
+        return self.completion.model_bytes(public.n_users, public.n_items)
+
     def sent(self, public: Public, ratings: int) -> Sent:
         """Return the reports of noisy slopes, one in each round."""
         channel = self.channel

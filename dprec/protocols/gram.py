@@ -77,6 +77,9 @@ from dprec.wire import Reader, encode_items
 _BYTES_A_NUMBER = 340.0
 """Of memory, for a table's noisy numbers, their estimates and all between; tests hold runs to it."""
 
+_COMPOSED_BYTES = 200e6
+"""Of memory, for the spectra of losses on a grid of which the size hardly depends on the messages."""
+
 _UNKNOWN_SHARE = 0.1
 """Any share will do where the sizes of a population are not known: all compose to the same."""
 
@@ -382,6 +385,10 @@ class PairsInBlanketProtocol(GramProtocol):
 
     kind: Literal["pairs-in-blanket"] = "pairs-in-blanket"  # type: ignore[assignment]
     aggregation: AnyAggregation = option("Who counts the messages.", ShuffledAggregation())
+
+    def model_bytes(self, public: Public) -> float:
+        """Return that of a table, and of what the losses of the counts are composed with."""
+        return super().model_bytes(public) + _COMPOSED_BYTES
 
 
 _SEARCHING, _PAIRS, _LEARNED, _GROUPS, _AGAIN = b"\0", b"\1", b"\2", b"\3", b"\4"

@@ -95,9 +95,9 @@ class SparseReconstructionProtocol(OneShotProtocol):
         return replace(super().facts, learns=f"denoised-{self.completion.kind}")
 
     def model_bytes(self, public: Public) -> float:
-        """Return that of similar items, of what they say of all cells, and of the completion."""
-        dense = 4 * public.n_items**2 + 2 * public.n_users * public.n_items
-        return max(8.0 * dense, super().model_bytes(public))
+        """Return that of choosing similar items, of what they say of all cells, or of the completion."""
+        pairs, cells = public.n_items**2, public.n_users * public.n_items
+        return max(8.0 * max(4 * pairs, 2 * pairs + cells), super().model_bytes(public))
 
     def check(self, train: Any) -> None:
         """Refuse what nothing is claimed of as well; see `OneShotProtocol.check`."""

@@ -319,7 +319,7 @@ class SumsProtocol(RoundsProtocol):
 
     def held_at_once(self, reported: float) -> float:
         """Return the bytes of some reports, which are added up and forgotten; see `Protocol.held_at_once`."""
-        return min(reported, REPORTS_AT_ONCE)
+        return min(reported, REPORTS_AT_ONCE) if self.aggregation.adds_reports else 0.0
 
     def sent(self, public: Public, ratings: int) -> Sent:
         """Return the contributions, one in each round."""

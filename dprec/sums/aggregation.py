@@ -62,6 +62,8 @@ class Aggregation(Options):
     """Whether the noise of a release is what devices add; else who adds up adds it."""
     masks: ClassVar[bool] = False
     """Whether devices mask what they send, for which real ones exchange keys."""
+    adds_reports: ClassVar[bool] = True
+    """Whether `summed` makes the reports of which it returns the sum."""
     by_itself: ClassVar[bool] = False
     """Whether each report is protected by itself, between any two profiles and without a delta."""
 

@@ -252,6 +252,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
     devices_add_noise: ClassVar[bool] = True
     masks: ClassVar[bool] = True
+    adds_reports: ClassVar[bool] = False
 
     dropouts: float = option("Largest share of the devices that may drop out.", 0.1, ge=0, lt=0.5)
     colluders: int = option("Devices that may tell the server all they know.", 5, ge=0)

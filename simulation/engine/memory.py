@@ -13,14 +13,19 @@ from simulation.engine.ray_cluster import cluster_address
 _PROCESS, _WITH_PAGE = 240e6, 325e6
 """Bytes of this process before it loads anything, and once it draws a page, which it does last."""
 
+_WRITTEN_OF_USER, _WRITTEN_OF_RATING = 150, 25
+"""Bytes of what a page is drawn from, of which there are columns for each user and for each test rating: one
+for four that devices hold, as most splits have it.
+"""
+
 _RAY, _WORKER = 400e6, 250e6
 """Bytes of Ray's own processes, and of each of its workers."""
 
 _RESERVED = 600e6
 """Bytes that a whole run addresses beyond what it holds, as libraries that it loads reserve them."""
 
-_REPORTS_HELD = 4.0
-"""How often a node has the reports that it adds up: as they are made, joined, chosen, and read."""
+_REPORTS_HELD = 3.0
+"""How often a node has the reports that it adds up: as they are made, joined, and chosen."""
 
 
 class _Needs(NamedTuple):
@@ -33,30 +38,29 @@ class _Needs(NamedTuple):
     of_cell: float
     """For each cell that the server sees as rated."""
     of_user: float
+    of_rating: float = 0.0
+    """For each rating, whether the server sees it or not."""
 
 
 _AVERAGES = "item-average", "user-average", "own-average", "global-mean"
 _SUMS_AND_LISTS = (
     *("popularity", "popularity-by-content", "random-list", "item-table", "ease", "ials", "tastes-by-item"),
-    *("private-als", "private-item-effects", "item-biases-and-embeddings"),
-    *("federated-factorization", "federated-model"),
+    *("private-als", "private-item-effects", "collective-als", "item-biases-and-embeddings"),
+    *("graph-filters", "federated-factorization"),
 )
 _NEEDS = {
     **dict.fromkeys(_AVERAGES, _Needs(5e6, 12, 150)),
     **dict.fromkeys(_SUMS_AND_LISTS, _Needs(15e6, 0, 1_050)),
-    "alter-ego-knn": _Needs(10e6, 0, 5_300),
-    "calibrated": _Needs(20e6, 27, 1_200),
-    "item-biases": _Needs(65e6, 30, 1_200),
+    "federated-model": _Needs(65e6, 0, 1_050),
     "mf": _Needs(10e6, 60, 0),
-    "mog-mf": _Needs(5e6, 72, 1_050),
     "nuclear-norm": _Needs(36e6, 18, 0),
     "private-implicit-als": _Needs(170e6, 0, 1_050),
     "sgd-mf": _Needs(5e6, 62, 0),
 }
 """By what is learned; see `dprec.protocols.base.Facts`."""
 
-_OTHER_NEEDS = _Needs(20e6, 70, 1_200)
-"""For what was not measured, such as classes of users' own."""
+_OTHER_NEEDS = _Needs(20e6, 27, 1_200, 48)
+"""For all that fits other models to reports, and what was not measured, such as classes of users' own."""
 
 
 def needed_memory(
@@ -77,14 +81,16 @@ def needed_memory(
         Of the train ratings; without it, models and reports that do not follow from the size count as empty.
     """
     needs = _NEEDS.get(protocol.facts.learns, _OTHER_NEEDS)
-    needed = needs.once + needs.of_cell * protocol.seen_cells(*size) + needs.of_user * size[0]
+    needed = needs.once + needs.of_cell * protocol.seen_cells(*size)
+    needed += needs.of_user * size[0] + needs.of_rating * size[2]
     if public is not None:
         needed += protocol.model_bytes(public) + _reports_bytes(protocol, public, size, simulation)
     fixed = _PROCESS
     # The workers of a cluster may all be on other machines.
     if simulation.backend == "ray" and cluster_address() is None:
         fixed += _RAY + simulation.tasks * _WORKER
-    return max(fixed + needed, fixed - _PROCESS + _WITH_PAGE)
+    drawn = _WITH_PAGE + _WRITTEN_OF_USER * size[0] + _WRITTEN_OF_RATING * size[2]
+    return fixed + max(needed, drawn - _PROCESS)
 
 
 def _reports_bytes(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.tables.benchmarks import MEASURED, benchmark
+from docs.tables.benchmarks import benchmark, tables_of_lines
 from tests.benchmarks.programs import PROGRAMS, at_hand
 from tests.paths import ROOT
 
@@ -49,7 +49,7 @@ def test_all_programs_together_are_short() -> None:
     assert sum(lines.values()) <= 3000
 
 
-@pytest.mark.parametrize("path", sorted(MEASURED.glob("*.csv")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", tables_of_lines(), ids=lambda path: path.stem)
 def test_figures_are_of_lines_that_a_program_has_and_on_the_page(path: Path) -> None:
     with at_hand():
         lines = runpy.run_path(str(ROOT / "benchmarks" / f"{path.stem}.py"))["LINES"]

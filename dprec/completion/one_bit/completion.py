@@ -145,7 +145,7 @@ def _last_or_new(
 _LARGEST = 1e9
 """Largest entry, and largest noise of the link: keeps the solver from overflowing."""
 
-_DENSE_CELLS, _BYTES_OF_A_CELL = 20_000_000, 80.0
+_DENSE_CELLS, _BYTES_OF_A_CELL = 20_000_000, 56.0
 """Most cells of a matrix whose entries are bounded, and bytes of each, in several dense copies."""
 
 

@@ -199,9 +199,9 @@ def test_the_announced_memory_is_that_of_both_sides_and_of_what_is_taken_from_on
 @pytest.mark.parametrize(
     ("completion", "bytes_of_a_cell"),
     [
-        (OneBit(bounded=True), 80),
+        (OneBit(bounded=True), 56),
         (OneBit(), 0),
-        (NuclearNorm(center="none"), 16),
+        (NuclearNorm(center="none"), 48),
         (NuclearNorm(), 0),
         (ItemAverage(), 0),
     ],

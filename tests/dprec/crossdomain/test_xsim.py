@@ -5,7 +5,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from dprec.crossdomain import RatedItems, layered_graph, x_sim
+from dprec.crossdomain import RatedItems, layered_graph, similarity, x_sim
 from dprec.crossdomain.similarity import (
     BRIDGE,
     FAR,
@@ -158,3 +158,12 @@ def by_removal(items: RatedItems) -> np.ndarray:
 def test_it_is_the_largest_change_over_all_users(kind, seed) -> None:
     items = RatedItems.of(make.random_ratings(14, 9, 0.2 + 0.03 * seed, seed).to_sparse(), kind)
     np.testing.assert_allclose(largest_sensitivities(items), by_removal(items).max(axis=1), atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_how_many_pairs_are_compared_at_once_changes_no_bit(seed, monkeypatch) -> None:
+    items = RatedItems.of(make.random_ratings(14, 9, 0.6, seed).to_sparse())
+    together = largest_sensitivities.__wrapped__(items)
+    monkeypatch.setattr(similarity, "_PAIRS_AT_ONCE", 5)
+    np.testing.assert_array_equal(largest_sensitivities.__wrapped__(items), together)
+    assert together.any()
