@@ -206,7 +206,7 @@ RULES: Mapping[str, Callable[[float], AbstractContextManager[object]]] = {
     "MOST_BESIDE_GROUPS": lambda by: scaled(by, (gram, "MOST_BESIDE_GROUPS")),
     "PER_DEPARTURE": lambda by: scaled(by, (gram, "PER_DEPARTURE")),
     "_PER_GROUP": lambda by: scaled(by, (groups, "_PER_GROUP")),
-    "_LEAST_COVERED": lambda by: scaled(by, (rules, "_LEAST_COVERED")),
+    "_LEAST_ABOVE_NOISE": lambda by: scaled(by, (rules, "_LEAST_ABOVE_NOISE")),
     "variances": lambda by: scaled(by, (public_kernels, "CATEGORIES"), (public_kernels, "NUMBERS")),
     "tastes": lambda by: returning(public_start, "share_of_tastes", lambda share: by * share),
     "_RIDGE": lambda by: scaled(by, (products, "_RIDGE")),

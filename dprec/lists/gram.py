@@ -38,10 +38,10 @@ _NOISY_TAU = 6e-4
 _MANY_ITEMS, _LITTLE_TAU = 3500, 1.4e-4
 """Items from which on, and noise above which, finding the popular ones takes more of a budget."""
 
-_LEAST_COVERED, _COVERED_TAU = 0.072, 1e-3
-"""Share of all popularity that a table's items have at least, up to a noise; see `worth_a_table`."""
+_LEAST_ABOVE_NOISE = 1.4
+"""Least eigenvalue that popularity gives a table, over the edge of noise; see `worth_a_table`."""
 
-PER_DEPARTURE = 7.0
+PER_DEPARTURE = 20.0
 """What a standard deviation of the scores by weights counts for at most, over how far pairs depart."""
 
 _SMALLEST_TAU = 1e-5
@@ -127,13 +127,27 @@ def table_items(tau: float, n_items: int, *, content: bool, most_numbers: int | 
     return min(ruled, n_items)
 
 
-def worth_a_table(popularity: Floats, items: AnyInts, tau: float) -> bool:
-    """Return whether a table's items hold enough of all popularity; else all is better spent on popularity.
+def worth_a_table(popularity: Floats, items: AnyInts, deviation: float, users: int) -> bool:
+    """Return whether a table shows more than its noise; else all is better spent on popularity.
 
-    ``popularity``: as it is known, shape (all items,); ``tau``: see `GramSettings.of`.
+    It does if the largest eigenvalue that popularity alone gives it is well above those of noise
+    (`above_noise`): those of tastes are smaller.
+
+    Parameters
+    ----------
+    popularity : ndarray, shape (all items,)
+        As it is known: the sum over users of 1 / sqrt(n) for each of their n items.
+    items : ndarray, shape (table's items,)
+    deviation : float
+        Standard deviation of the noise of a cell of the table.
     """
-    least = _LEAST_COVERED * math.sqrt(max(tau / _COVERED_TAU, 1.0))
-    return float(popularity[items].sum()) >= least * float(popularity.sum())
+    known = popularity[items]
+    # Sets have about (popularity.sum() / users)^2 items, so many of them in the table.
+    each = min(float(known.sum() * popularity.sum()) / users**2, items.size)
+    # So many pairs have norm 1; few of them are a whole one or none.
+    pairs = users * min(each / math.sqrt(2), each**2 / 2)
+    largest = 2 * pairs * float(known @ known) / float(known.sum()) ** 2
+    return largest >= _LEAST_ABOVE_NOISE * _edge(deviation, items.size)
 
 
 def popularity_estimate(noisy: Floats, deviation: float) -> Floats:
@@ -210,14 +224,8 @@ def denoised_table(
     items = int((np.sqrt(8 * noisy.size + 1) - 1) / 2)
     rows, columns = np.triu_indices(items)
     off = rows != columns
-    popularity = np.maximum(noisy[~off] / DIAGONAL, deviation / 8)
-    if known is not None:
-        # The geometric mean of both.
-        both = np.sqrt(popularity * known)
-        popularity = both * (popularity.sum() / both.sum())
-    cells = noisy[off]
-    products = (popularity[rows] * popularity[columns])[off]
-    by_popularity = products * max(float(cells @ products), 1e-12) / float(products @ products)
+    popularity, cells = _popularity(noisy[~off] / DIAGONAL, deviation / DIAGONAL, known), noisy[off]
+    by_popularity = _by_popularity(cells, popularity)
     means = posterior_means(cells, deviation, by_popularity)
     table = np.zeros(cells.size)
     for share, expected in ((1 - coherent_share, means), (coherent_share, by_popularity)):
@@ -225,6 +233,29 @@ def denoised_table(
             left = above_noise(_symmetric(cells - expected, items), deviation)[rows[off], columns[off]]
             table += share * np.maximum(expected + left, _LEAST * by_popularity)
     return DenoisedTable(_symmetric(table, items), popularity)
+
+
+def _popularity(noisy: Floats, deviation: float, known: Floats | None) -> Floats:
+    """Return the popularity of a table's items from the noisy cells of items with themselves, above 0.
+
+    That is the geometric mean of what is ``known``, if anything is, and of the means of what these cells may
+    be given that: their noise is several times that of pairs.
+    """
+    if known is None:
+        return np.maximum(noisy, deviation * DIAGONAL / 8)
+    base = known * max(float(noisy @ known), 1e-12) / float(known @ known)
+    means = np.maximum(posterior_means(noisy, deviation, base), _LEAST * base)
+    both = np.sqrt(means * known)
+    popularity: Floats = both * (means.sum() / both.sum())
+    return popularity
+
+
+def _by_popularity(cells: Floats, popularity: Floats) -> Floats:
+    """Return the multiple of the products of popularities that fits the cells of pairs best, above 0."""
+    rows, columns = np.triu_indices(popularity.size, 1)
+    products = popularity[rows] * popularity[columns]
+    fitted: Floats = products * max(float(cells @ products), 1e-12) / float(products @ products)
+    return fitted
 
 
 def departure(table: DenoisedTable) -> float:
@@ -236,9 +267,33 @@ def departure(table: DenoisedTable) -> float:
     rows, columns = np.triu_indices(table.popularity.size, 1)
     if not rows.size:
         return 0.0
-    pairs, products = table.pairs[rows, columns], table.popularity[rows] * table.popularity[columns]
-    products *= max(float(pairs @ products), 1e-12) / float(products @ products)
-    return float(np.average((pairs / products - 1) ** 2, weights=products**1.5))
+    pairs = table.pairs[rows, columns]
+    expected = _by_popularity(pairs, table.popularity)
+    return float(np.average((pairs / expected - 1) ** 2, weights=expected**1.5))
+
+
+def without_tastes(
+    noisy: Floats, deviation: float, popularity: Floats, users: int, random: np.random.Generator
+) -> Floats:
+    """Return a noisy sum that popularity alone explains, shape (cells,): how far it departs is chance.
+
+    Pairs are of so many users who were drawn, and of noise; items with themselves are as they were.
+
+    Parameters
+    ----------
+    noisy, deviation
+        As for `denoised_table`.
+    popularity : ndarray, shape (items,)
+        Above 0.
+    """
+    rows, columns = np.triu_indices(popularity.size)
+    off, drawn = rows != columns, noisy.copy()
+    expected = _by_popularity(noisy[off], popularity)
+    # Contributions of norm 1 add their squares up to the users: so much does a pair weigh in the mean.
+    weight = users / max(float(expected.sum()), users)
+    sampled = weight * random.poisson(expected / weight)
+    drawn[off] = sampled + deviation * random.standard_normal(expected.size)
+    return drawn
 
 
 def above_noise(table: Floats, deviation: float) -> Floats:
@@ -249,10 +304,14 @@ def above_noise(table: Floats, deviation: float) -> Floats:
     the table is known (Gavish and Donoho [gavish2017]).
     """
     values, vectors = np.linalg.eigh(table)
-    edge = 2 * deviation * np.sqrt(len(table))
+    edge = _edge(deviation, len(table))
     shrunk = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0))
     kept = shrunk != 0
     return (vectors[:, kept] * shrunk[kept]) @ vectors[:, kept].T
+
+
+def _edge(deviation: float, items: int) -> float:
+    return 2 * deviation * math.sqrt(items)
 
 
 def ridge_of(noisy: Floats, deviation: float, users: int) -> float:

@@ -69,6 +69,54 @@ def test_scores_rank_by_weights_among_the_items_and_by_what_is_expected_elsewher
     )
 
 
+def test_a_table_is_worth_its_noise_where_the_eigenvalue_of_popularity_stands_out() -> None:
+    # 100 users of 4 items each, a half of all popularity: 2 items each, and pairs of 100 * sqrt(2) in all.
+    popularity = np.array([50.0, 50.0, 50.0, 50.0])
+    items = np.array([1, 3])
+    largest = 2 * 100 * math.sqrt(2) / 2
+    most = largest / (1.4 * 2 * math.sqrt(2))
+    assert gram.worth_a_table(popularity, items, 0.999 * most, 100)
+    assert not gram.worth_a_table(popularity, items, 1.001 * most, 100)
+    # Where each has half an item of the table, an eighth has a pair.
+    most = 2 * 100 / 8 / 2 / (1.4 * 2 * math.sqrt(2))
+    popularity = np.array([87.5, 12.5, 87.5, 12.5])
+    assert gram.worth_a_table(popularity, items, 0.999 * most, 100)
+    assert not gram.worth_a_table(popularity, items, 1.001 * most, 100)
+    # However noise swells popularity, sets have no more items than the table.
+    assert not gram.worth_a_table(1e6 * popularity, items, 1e3, 100)
+
+
+def test_what_is_noisy_of_items_with_themselves_gives_way_to_what_is_known() -> None:
+    known = np.geomspace(1, 50, 30)
+    rows, columns = np.triu_indices(30)
+    truth = np.where(rows == columns, DIAGONAL * known[rows], 0.01 * known[rows] * known[columns])
+    noisy = truth + 10 * np.random.default_rng(3).standard_normal(truth.size)
+    popularity = gram.denoised_table(noisy, 10.0, known).popularity
+    assert np.corrcoef(np.log(popularity), np.log(known))[0, 1] > 0.95
+    exact = gram.denoised_table(truth, 1e-6, known).popularity
+    np.testing.assert_allclose(exact, known, rtol=1e-6)
+
+
+def test_a_table_without_tastes_departs_by_chance_alone() -> None:
+    users, items, deviation = 2_000, 40, 0.5
+    popularity = 1 / (2 + np.arange(items))
+    rows, columns = np.triu_indices(items)
+    off = rows != columns
+    noisy = popularity[rows] * popularity[columns]
+    noisy[off] *= 4_000 / noisy[off].sum()
+    drawn = np.array(
+        [
+            gram.without_tastes(noisy, deviation, popularity, users, np.random.default_rng(seed))
+            for seed in range(200)
+        ]
+    )
+    assert (drawn[:, ~off] == noisy[~off]).all()
+    # Of pairs that weigh a half each. Means of 200 draws are 6 standard errors off with probability 1e-9.
+    variances = 0.5 * noisy[off] + deviation**2
+    assert (np.abs(drawn[:, off].mean(axis=0) - noisy[off]) < 6 * np.sqrt(variances / 200)).all()
+    assert drawn[:, off].var(axis=0).sum() == pytest.approx(variances.sum(), rel=0.1)
+
+
 def test_the_ridge_grows_with_noise_and_with_what_users_add() -> None:
     cells = np.full(30, 1.0)
     assert gram.ridge_of(cells, 2.0, 10) == pytest.approx(0.0045 * math.sqrt(300) + 12)

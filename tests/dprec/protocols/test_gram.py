@@ -379,7 +379,7 @@ def test_items_outside_of_the_table_are_ranked_well_by_groups_alone(
 def test_where_few_users_have_very_many_items_all_rounds_that_are_left_find_what_is_popular(
     search: SearchOptions,
 ) -> None:
-    items, noise = 400, 0.02
+    items, noise = 400, 20.0
     sets = make.random_sets(50, items, density=0.2, seed=9)
     table = PairTableOptions(items=8, popularity_share=0.2, groups=2, grouped_items=50, search=search)
     people, protocol = make.profiles_of_sets(sets), GramProtocol(table=table)
