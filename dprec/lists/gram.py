@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprec.arrays import AnyInts, Floats, Ints
+from dprec.randomness import generator
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -272,9 +273,7 @@ def departure(table: DenoisedTable) -> float:
     return float(np.average((pairs / expected - 1) ** 2, weights=expected**1.5))
 
 
-def without_tastes(
-    noisy: Floats, deviation: float, popularity: Floats, users: int, random: np.random.Generator
-) -> Floats:
+def without_tastes(noisy: Floats, deviation: float, popularity: Floats, users: int, seed: int) -> Floats:
     """Return a noisy sum that popularity alone explains, shape (cells,): how far it departs is chance.
 
     Pairs are of so many users who were drawn, and of noise; items with themselves are as they were.
@@ -286,6 +285,7 @@ def without_tastes(
     popularity : ndarray, shape (items,)
         Above 0.
     """
+    random = generator(seed, "a table without tastes")
     rows, columns = np.triu_indices(popularity.size)
     off, drawn = rows != columns, noisy.copy()
     expected = _by_popularity(noisy[off], popularity)

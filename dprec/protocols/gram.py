@@ -71,7 +71,6 @@ from dprec.protocols.searches import (
 )
 from dprec.protocols.sharing import COMPARED, MAX_BYTES_DOWN, note_on_limit
 from dprec.protocols.sums import LEAST_SHARE, SummedDevice, SummedServer, SumsProtocol
-from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
 from dprec.sums import Layout, Release, SecureAggregation, ShuffledAggregation
 from dprec.wire import Reader, encode_items
@@ -559,9 +558,8 @@ class SetServer(SummedServer):
         if round_index == len(self.options.popularity_shares) and self.options.items:
             items = popular_items(self.popularity, pairs.items.size).astype(np.int32)
             pairs = replace(pairs, items=items)
-            spent = self.options.shares[round_index - 1 : round_index + 1]
-            deviation = noise * math.sqrt(spent[0] / spent[1])
-            again = not worth_a_table(self.popularity, items, deviation, users)
+            own, following = self.options.shares[round_index - 1 : round_index + 1]
+            again = not worth_a_table(self.popularity, items, noise * math.sqrt(own / following), users)
         self.device = replace(self.device, search=search, pairs=pairs, again=again)
 
     def _tau(self, round_index: int, noise: float, users: int) -> float:
@@ -580,11 +578,10 @@ class SetServer(SummedServer):
         table = denoised_table(sums, noise, known, coherent)
         if everything:
             self.popularity = table.popularity
-        random = generator(self.seed, "a table without tastes")
-        nothing = without_tastes(sums, noise, table.popularity, users, random)
-        by_chance = departure(denoised_table(nothing, noise, known, coherent))
-        departs = max(departure(table) - by_chance, 0.0)
-        share = min(settings.share_of_weights, PER_DEPARTURE * departs, LARGEST)
+        # How far the table departs beyond what it would without tastes.
+        drawn = without_tastes(sums, noise, table.popularity, users, self.seed)
+        departs = departure(table) - departure(denoised_table(drawn, noise, known, coherent))
+        share = min(settings.share_of_weights, PER_DEPARTURE * max(departs, 0.0), LARGEST)
         if self.options.groups:
             share = min(share, MOST_BESIDE_GROUPS)
             self.device = replace(self.device, groups=self._groups_by(table.pairs))

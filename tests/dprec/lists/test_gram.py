@@ -104,12 +104,7 @@ def test_a_table_without_tastes_departs_by_chance_alone() -> None:
     off = rows != columns
     noisy = popularity[rows] * popularity[columns]
     noisy[off] *= 4_000 / noisy[off].sum()
-    drawn = np.array(
-        [
-            gram.without_tastes(noisy, deviation, popularity, users, np.random.default_rng(seed))
-            for seed in range(200)
-        ]
-    )
+    drawn = np.array([gram.without_tastes(noisy, deviation, popularity, users, seed) for seed in range(200)])
     assert (drawn[:, ~off] == noisy[~off]).all()
     # Of pairs that weigh a half each. Means of 200 draws are 6 standard errors off with probability 1e-9.
     variances = 0.5 * noisy[off] + deviation**2
