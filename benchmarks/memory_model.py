@@ -115,7 +115,7 @@ def main() -> int:
         print("{:24}{:>9}{:>7}{:>9}{:>8}{:>8}{:>7} {}".format(*rows[key]), flush=True)
         with given.results.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([COLUMNS, *(rows[key] for key in sorted(rows))])
-    ratios = [(float(rows[key][6]), rows[key][7] == "yes") for key in asked if key in rows]
+    ratios = [(float(row[6]), row[7] == "yes") for key, row in rows.items() if key in asked]
     return int(any(abs(ratio - 1) > WITHIN and (ended or ratio < 1) for ratio, ended in ratios))
 
 

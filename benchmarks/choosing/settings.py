@@ -101,10 +101,9 @@ class Choice:
         ]
 
 
-def _keys(settings: Mapping[str, Any], folder: str) -> dict[str, Any]:
-    located = {"dataset": settings["dataset"], "dataset.path": folder} if "dataset" in settings else {}
-    below = {f"protocol.{key}": value for key, value in settings.items() if key != "dataset"}
-    return {**located, **below}
+def _keys(given: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    located = {"dataset.path": folder} if "dataset" in given else {}
+    return {key if key == "dataset" else f"protocol.{key}": value for key, value in given.items()} | located
 
 
 def secret_sets(users: int, splits: Sequence[Sequence[float]]) -> Choice:
@@ -127,8 +126,7 @@ def secret_sets(users: int, splits: Sequence[Sequence[float]]) -> Choice:
 
 
 def choice(name: str) -> Choice:
-    values = CHOICES[name]
-    return secret_sets(**values) if "splits" in values else Choice(**values)
+    return (secret_sets if "splits" in CHOICES[name] else Choice)(**CHOICES[name])
 
 
 if __name__ == "__main__":

@@ -441,8 +441,7 @@ class SetDevice(SummedDevice):
             read.end()
             return replace(begun, pairs=PairSum(items, table.fewest))
         if kind == _GROUPS and table.groups:
-            sizes = begun.group_sizes
-            return replace(begun, groups=GroupSum.decode(rest, sizes, n_items, table.fewest))
+            return replace(begun, groups=GroupSum.decode(rest, begun.group_sizes, n_items, table.fewest))
         if kind == _LEARNED:
             search, model = decode_found(rest, begun.search.plan)
             return replace(begun, search=search, model=model)
@@ -556,10 +555,9 @@ class SetServer(SummedServer):
         search, pairs, again = self.device.search.narrowed(stage, sums), self.device.pairs, self.device.again
         self.popularity, self.noise = search.popularity(self.sums), noise
         if round_index == len(self.options.popularity_shares) and self.options.items:
-            items = popular_items(self.popularity, pairs.items.size).astype(np.int32)
-            pairs = replace(pairs, items=items)
+            pairs = replace(pairs, items=popular_items(self.popularity, pairs.items.size).astype(np.int32))
             own, following = self.options.shares[round_index - 1 : round_index + 1]
-            again = not worth_a_table(self.popularity, items, noise * math.sqrt(own / following), users)
+            again = not worth_a_table(self.popularity, pairs.items, noise * math.sqrt(own / following), users)
         self.device = replace(self.device, search=search, pairs=pairs, again=again)
 
     def _tau(self, round_index: int, noise: float, users: int) -> float:
@@ -578,7 +576,6 @@ class SetServer(SummedServer):
         table = denoised_table(sums, noise, known, coherent)
         if everything:
             self.popularity = table.popularity
-        # How far the table departs beyond what it would without tastes.
         drawn = without_tastes(sums, noise, table.popularity, users, self.seed)
         departs = departure(table) - departure(denoised_table(drawn, noise, known, coherent))
         share = min(settings.share_of_weights, PER_DEPARTURE * max(departs, 0.0), LARGEST)
@@ -589,9 +586,8 @@ class SetServer(SummedServer):
 
     def _learn_groups(self, round_index: int, sums: Floats, noise: float, users: int) -> None:
         asked = self.device.known_groups
-        noisy = sums.reshape(asked.items.size, asked.count)
-        popularity, share = self.popularity[asked.items], self.table.share
-        self.groups = ItemGroups.of(asked.items, noisy, noise, popularity, share)
+        noisy, popularity = sums.reshape(asked.items.size, asked.count), self.popularity[asked.items]
+        self.groups = ItemGroups.of(asked.items, noisy, noise, popularity, self.table.share)
 
     def _groups_by(self, pairs: Floats) -> GroupSum:
         """Return the groups of the table's items, among all the popular ones."""
