@@ -204,6 +204,10 @@ class ImplicitAlsProtocol(AlsProtocol):
         share, rounds = self.factorization.count_share, self.factorization.rounds
         return (share, *((1 - share) / rounds,) * rounds)
 
+    def model_bytes(self, public: Public) -> float:
+        """Return that of the numbers of a release: those that are added up, and those with noise."""
+        return 16.0 * max(layout.n_rows * layout.width for layout in self.suited(public).largest(public))
+
     def begin(self, public: Public, catalogue: Catalogue | None = None) -> ImplicitDevice:
         """Return a model in which as many items have factors as will."""
         taking_part = max(1, int(self.factorization.item_share * public.n_items))

@@ -54,7 +54,7 @@ _NEEDS = {
     "federated-model": _Needs(65e6, 0, 1_050),
     "mf": _Needs(10e6, 60, 0),
     "nuclear-norm": _Needs(36e6, 18, 0),
-    "private-implicit-als": _Needs(170e6, 0, 1_050),
+    "private-implicit-als": _Needs(100e6, 0, 1_050),
     "sgd-mf": _Needs(5e6, 62, 0),
 }
 """By what is learned; see `dprec.protocols.base.Facts`."""
