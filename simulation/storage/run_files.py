@@ -43,13 +43,18 @@ _MADE_UP = ("synthetic", "synthetic-domains", "one-bit-synthetic")
 class MessagesOfKind(files.Document):
     """Messages of one kind, one way."""
 
-    kind: str = Field(description="Type of the request, `further` or `item set`.")
+    kind: str = Field(
+        description="Type of the request; `further`: keys and shares; `item set`: a set sent apart."
+    )
     up: bool = Field(description="Whether the device sends them.")
     messages: Annotated[int, Field(ge=1)] = Field(description="How many there are, over all rounds.")
     payload_bytes: files.Count = Field(description="Encoded contents of all of them.")
     message_bytes: files.Count = Field(description="Whole messages, all of them.")
-    begins: str = Field(pattern="^([0-9a-f]{2})*$", description="First bytes of the first, in hexadecimal.")
-    bits: dict[str, files.Count] = Field(description="Parts of the first, if it has any that can be told.")
+    begins: str = Field(
+        pattern="^([0-9a-f]{2})*$",
+        description="First bytes of the first, in hexadecimal; empty for real users, or where none was made.",
+    )
+    bits: dict[str, files.Count] = Field(description="Parts of the first, such as `item set` and `symbols`.")
 
 
 class UserMessages(files.Document):
@@ -57,7 +62,7 @@ class UserMessages(files.Document):
 
     user: str = Field(description="The user's id: the first of traffic.csv.")
     ratings: files.Count = Field(description="Train ratings of the user.")
-    messages: tuple[MessagesOfKind, ...] = Field(description="In the order of the first of each kind.")
+    messages: tuple[MessagesOfKind, ...] = Field(description="One entry for each kind, each way.")
 
 
 def messages_of(
