@@ -23,7 +23,7 @@ from simulation.storage.column import Column
 from simulation.storage.columns import ACROSS, CELL, FIGURES, PER_DEVICE
 from simulation.storage.directories import AuditRecord
 from simulation.storage.files import Document
-from simulation.storage.run_files import UserMessages
+from simulation.storage.run_files import RoundLine, UserMessages
 from simulation.storage.summary import GroupSummary
 
 Schema = Mapping[str, Any]
@@ -270,6 +270,7 @@ GENERATED: Mapping[str, Callable[..., str]] = {
     "drawing": drawing_of,
     "groups": groups_reference,
     "messages": partial(document_reference, UserMessages),
+    "rounds": partial(document_reference, RoundLine),
     "summary": partial(document_reference, Summary),
     "timing": timing_reference,
 }
