@@ -39,6 +39,7 @@ nb_execution_timeout = 120
 bibtex_bibfiles = ["../dprec/references.bib"]
 bibtex_default_style = "keys"
 
+autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_type_aliases = {"ArrayLike": "ArrayLike"}

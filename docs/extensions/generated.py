@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -13,12 +14,17 @@ from typer.main import get_command
 
 from docs.tables import table
 from dprec import RunConfig
+from simulation.analysis.groups import IDENTITY
 from simulation.comparison import ComparisonConfig
 from simulation.console.command_line import app
 from simulation.demonstration import sent_drawing
 from simulation.storage import Summary
 from simulation.storage.column import Column
 from simulation.storage.columns import ACROSS, CELL, FIGURES, PER_DEVICE
+from simulation.storage.directories import AuditRecord
+from simulation.storage.files import Document
+from simulation.storage.run_files import RoundLine, UserMessages
+from simulation.storage.summary import GroupSummary
 
 Schema = Mapping[str, Any]
 Link = Callable[[Schema], str | None]
@@ -52,7 +58,7 @@ def type_in_words(schema: Schema, link: Link) -> str:
         return " or ".join(f"`{value}`" for value in values)
     if alternatives := schema.get("anyOf") or schema.get("oneOf"):
         return " or ".join(dict.fromkeys(type_in_words(each, link) for each in alternatives))
-    kind = str(schema.get("type", "any value"))
+    kind = str(schema.get("type", "object" if referred(schema) else "any value"))
     if "kind" in schema.get("properties", {}):
         return "[a user-defined class](/methods.md)"
     if kind == "array":
@@ -187,9 +193,9 @@ def _kinds(schema: Schema) -> dict[str, str]:
 _HEAD = "type", "range", "meaning"
 
 
-def summary_reference() -> str:
-    """Return the keys of summary.json as a Markdown table."""
-    schema = Summary.model_json_schema()
+def document_reference(document: type[Document]) -> str:
+    """Return the keys of a file as a Markdown table."""
+    schema = document.model_json_schema()
     return table(("key", *_HEAD), list(_below(schema, schema["$defs"])))
 
 
@@ -206,6 +212,17 @@ def timing_reference() -> str:
     """Return the columns of timing.csv as a Markdown table."""
     timed = (each for each in FIGURES if each.where == "timing")
     return _columns_table((*CELL, *timed, PER_DEVICE))
+
+
+def groups_reference() -> str:
+    """Return the columns of groups.csv as a Markdown table."""
+    fields = GroupSummary.model_json_schema()["properties"]
+    of_cells = [_row(each.name, each.schema, each.meaning) for each in CELL if each.name in IDENTITY]
+    divided = _row("by", {"type": "string"}, "What divides the users: `all`, or one of `groups`.")
+    return table(
+        ("column", *_HEAD),
+        [*of_cells, divided, *(_row(name, field, description(field)) for name, field in fields.items())],
+    )
 
 
 def _columns_table(columns: Iterable[Column[Any]]) -> str:
@@ -227,6 +244,8 @@ def _below(
             yield from _below(held, definitions, f"{prefix}{key}.", f"{meaning} ".lstrip())
         else:
             yield _row(f"{prefix}{key}", value, meaning)
+            if entry := _object(value.get("items", {}), definitions):
+                yield from _below(entry, definitions, f"{prefix}{key}.")
 
 
 def _object(schema: Schema, definitions: Schema) -> Schema | None:
@@ -244,11 +263,15 @@ def drawing_of(preset: str) -> str:
 
 
 GENERATED: Mapping[str, Callable[..., str]] = {
+    "audit": partial(document_reference, AuditRecord),
     "comparison": comparison_reference,
     "commands": command_reference,
     "configuration": configuration_reference,
     "drawing": drawing_of,
-    "summary": summary_reference,
+    "groups": groups_reference,
+    "messages": partial(document_reference, UserMessages),
+    "rounds": partial(document_reference, RoundLine),
+    "summary": partial(document_reference, Summary),
     "timing": timing_reference,
 }
 _LINE = re.compile(r"^<!-- site: (\w+)((?: [\w-]+)*) -->$", flags=re.MULTILINE)

@@ -19,7 +19,7 @@ from simulation.storage.files import Columns, Row, read_columns
 from simulation.storage.run_files import GROUP
 from simulation.storage.summary import GroupSummary, Summary
 
-_IDENTITY = ("name", "epsilon", "panel", "population", "by")
+IDENTITY = ("name", "epsilon", "panel", "population", "by")
 """Columns of groups.csv before the keys of a group in summary.json."""
 
 _WHOLE = ("users", "test_ratings")
@@ -90,7 +90,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def row_of(identity: Row, by: str, figures: GroupSummary) -> Row:
     """Return a line of groups.csv; the identity is that of a line of comparison.csv."""
-    return {**{name: identity.get(name) for name in _IDENTITY}, "by": by, **figures.model_dump()}
+    return {**{name: identity.get(name) for name in IDENTITY}, "by": by, **figures.model_dump()}
 
 
 def read_groups(directory: Path) -> list[GroupLine]:

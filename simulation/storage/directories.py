@@ -205,33 +205,37 @@ _Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 class _FindingRecord(Document):
-    test: str
-    unit: PrivacyUnit
-    promised: _Loss
-    at_least: _Loss
-    charged: _Loss | None
-    exact: bool
-    power: _Probability
-    holds: bool
-    defect: str | None
-    strength: str
+    test: str = Field(description="What was compared.")
+    unit: PrivacyUnit = Field(description="Unit of the promise.")
+    promised: _Loss = Field(description="The promised ε; 0 for reports that must not depend on each other.")
+    at_least: _Loss = Field(description="Lower bound on ε; the loss itself if exact.")
+    charged: _Loss | None = Field(description="What the run's ledger charges.")
+    exact: bool = Field(description="Whether it is computed from a matrix, not bounded by samples.")
+    power: _Probability = Field(description="Probability with which a leak would have been detected.")
+    holds: bool = Field(description="Whether the promise stands.")
+    defect: str | None = Field(description="What contradicts it.")
+    strength: str = Field(description="How reliably a leak would have been detected, in words.")
 
 
 class AuditRecord(Stamped):
     """The audit of one configuration."""
 
-    name: str
-    protocol: str
-    mechanism: str
-    trials: Count
-    confidence: _Probability
-    findings: tuple[_FindingRecord, ...] = Field(min_length=1)
-    declared_by: dict[str, str]
-    holds: bool
-    promised: _Loss
-    lower_bound: _Loss
-    power: _Probability
-    verdict: str
+    name: str = Field(description="Name of the configuration.")
+    protocol: str = Field(description="Kind of its protocol.")
+    mechanism: str = Field(description="What protects the users.")
+    trials: Count = Field(description="People per profile.")
+    confidence: _Probability = Field(description="With which all lower bounds hold together.")
+    findings: tuple[_FindingRecord, ...] = Field(min_length=1, description="The tests, in order.")
+    declared_by: dict[str, str] = Field(
+        description="User-defined classes that declare the promise, with a digest of their code."
+    )
+    holds: bool = Field(description="Whether nothing contradicts the promise.")
+    promised: _Loss = Field(description="The promised ε of the finding that matters most.")
+    lower_bound: _Loss = Field(description="Lower bound on ε of that finding.")
+    power: _Probability = Field(
+        description="Probability with which a leak of twice the promise would have been detected."
+    )
+    verdict: str = Field(description="The conclusion, in words.")
 
 
 class PresetRecord(Document):

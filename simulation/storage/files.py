@@ -101,8 +101,10 @@ class Document(BaseModel):
 class Stamped(Document):
     """A whole file, which says its format, and which dprec wrote it; see `dprec.formats`."""
 
-    schema_version: SchemaNumber = Field(default=formats.NUMBER, alias="schema")
-    dprec: str | None = None
+    schema_version: SchemaNumber = Field(
+        default=formats.NUMBER, alias="schema", description="Number of the formats."
+    )
+    dprec: str | None = Field(default=None, description="Version of dprec that wrote it.")
 
 
 Count = Annotated[int, Field(ge=0)]

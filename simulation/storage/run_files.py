@@ -43,13 +43,18 @@ _MADE_UP = ("synthetic", "synthetic-domains", "one-bit-synthetic")
 class MessagesOfKind(files.Document):
     """Messages of one kind, one way."""
 
-    kind: str = Field(description="Type of the request, `further` or `item set`.")
+    kind: str = Field(
+        description="Type of the request; `further`: keys and shares; `item set`: a set sent apart."
+    )
     up: bool = Field(description="Whether the device sends them.")
     messages: Annotated[int, Field(ge=1)] = Field(description="How many there are, over all rounds.")
     payload_bytes: files.Count = Field(description="Encoded contents of all of them.")
     message_bytes: files.Count = Field(description="Whole messages, all of them.")
-    begins: str = Field(pattern="^([0-9a-f]{2})*$", description="First bytes of the first, in hexadecimal.")
-    bits: dict[str, files.Count] = Field(description="Parts of the first, if it has any that can be told.")
+    begins: str = Field(
+        pattern="^([0-9a-f]{2})*$",
+        description="First bytes of the first, in hexadecimal; empty for real users, or where none was made.",
+    )
+    bits: dict[str, files.Count] = Field(description="Parts of the first, such as `item set` and `symbols`.")
 
 
 class UserMessages(files.Document):
@@ -57,7 +62,7 @@ class UserMessages(files.Document):
 
     user: str = Field(description="The user's id: the first of traffic.csv.")
     ratings: files.Count = Field(description="Train ratings of the user.")
-    messages: tuple[MessagesOfKind, ...] = Field(description="In the order of the first of each kind.")
+    messages: tuple[MessagesOfKind, ...] = Field(description="One entry for each kind, each way.")
 
 
 def messages_of(
@@ -307,22 +312,40 @@ def read_users(directory: Path, summary: Summary) -> files.Columns:
 
 
 class _Bytes(files.Document):
-    payload_bytes: int
-    message_bytes: int
+    payload_bytes: int = Field(description="Encoded contents.")
+    message_bytes: int = Field(description="Whole messages.")
 
 
-class _RoundLine(files.Document):
-    round: int
-    replies: int
-    failures: int
-    accuracy: dict[str, float | None] | None
-    uplink: _Bytes
-    downlink: _Bytes
-    seconds: float
-    causes: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
-    asked: int | None = Field(default=None, exclude=True)
-    epsilon: float | None = None
-    observed: dict[str, float] = Field(default_factory=dict)
+class RoundLine(files.Document):
+    """A line of rounds.jsonl."""
+
+    round: int = Field(description="Its number, from 1.")
+    replies: int = Field(description="Users whose report was accepted.")
+    failures: int = Field(description="Users who were asked and had none accepted.")
+    accuracy: dict[str, float | None] | None = Field(
+        description="Keys of `accuracy` in summary.json; null if the round was not evaluated. With a "
+        "schedule, of users present in the period after the collection, with `newcomers_N`, `new_items`, "
+        "`nothing_sent`, and `recovered`, the share of reported ratings whose likeliest level, given all "
+        "reports so far, is true."
+    )
+    uplink: _Bytes = Field(description="From all users in this round.")
+    downlink: _Bytes = Field(description="To all users in this round.")
+    seconds: float = Field(description="Elapsed.")
+    causes: dict[str, Annotated[int, Field(ge=1)]] = Field(
+        default_factory=dict,
+        description="Failures by reason: `absent`, `late`, `malformed`, or a device's code.",
+    )
+    asked: int | None = Field(default=None, exclude=True, description="Users who were asked.")
+    epsilon: float | None = Field(
+        default=None,
+        description="Largest loss per user up to this round, at `privacy.delta`; null if infinite, declared, "
+        "or of a period before the last.",
+    )
+    observed: dict[str, float] = Field(
+        default_factory=dict,
+        description="What only a simulation knows: `norm` (median of updates before clipping), `clip`, "
+        "`loss`, `not_finite` (how many updates are not).",
+    )
 
 
 def ended_with(rounds: Sequence[RoundRecord], composed: NDArray[np.float64]) -> tuple[RoundRecord, ...]:
@@ -360,7 +383,7 @@ def parse_rounds(text: str, where: str) -> tuple[RoundRecord, ...]:
     """Parse the lines of rounds.jsonl; raises InputError naming the line."""
     records = []
     for position, line in enumerate(text.splitlines(), start=1):
-        values = files.parse_document(_RoundLine, line, f"{where}, line {position}").model_dump()
+        values = files.parse_document(RoundLine, line, f"{where}, line {position}").model_dump()
         for side in ("uplink", "downlink"):
             values |= {f"{side}_{name}": sent for name, sent in values.pop(side).items()}
         records.append(RoundRecord(**values))
