@@ -1,7 +1,8 @@
-"""What all tests share: one thread of linear algebra, little collection of garbage, no lines of progress."""
+"""What all tests share: compiled modules, one thread of linear algebra, little garbage, no progress."""
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,14 +12,22 @@ from dprec.progress import silent
 # As in a run. The processes that share the tests, and those that a test starts, inherit it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# What is compiled is kept, whatever the environment says: the same processes would each compile it again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # What imports and the collection of the tests make stays until the end: nobody need search it for garbage.
 gc.disable()
 
 
 @pytest.fixture(autouse=True, scope="session")
-def no_lines_of_progress() -> Iterator[None]:
-    """Keep off standard error what depends on how busy the machine is; `test_progress` has its own clock."""
+def nothing_waits_or_tells_how_long() -> Iterator[None]:
+    """Wait for no disk, and keep off standard error what depends on how busy the machine is.
+
+    No test loses power; `test_progress` has its own clock.
+    """
     with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("os.fsync", lambda descriptor: None)
         patched.setattr("simulation.console.progress.Lines", lambda write: silent)
         yield
 
