@@ -4,13 +4,19 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
+from hypothesis import settings
 
 from dprec.progress import silent
 
 # As in a run. The processes that share the tests, and those that a test starts, inherit it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# How long an example takes says more about the machine's other work than about the code.
+settings.register_profile("dprec", deadline=None, max_examples=50)
+settings.load_profile("dprec")
 
 # What is compiled is kept, whatever the environment says: the same processes would each compile it again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -28,6 +34,8 @@ def nothing_waits_or_tells_how_long() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("os.fsync", lambda descriptor: None)
+        # Where there is one thread, nobody need look which libraries have more.
+        patched.setattr("simulation.execution.threadpool_limits", lambda limits: nullcontext())
         patched.setattr("simulation.console.progress.Lines", lambda write: silent)
         yield
 
@@ -86,6 +94,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage again, but not among what is there before the first test."""
+    """Collect garbage again, but rarely, and not among what is there before the first test."""
     gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
     gc.enable()
