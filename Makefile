@@ -9,9 +9,6 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The distribution next door, where it is.
 PILOT := $(wildcard pilot/pyproject.toml)
 
-# Compiled tests are kept, so that the processes that share them compile each once.
-unexport PYTHONDONTWRITEBYTECODE
-
 .PHONY: demo test test-all results results-check nightly docs release clean
 
 demo: $(VENV)/run.stamp

@@ -1,24 +1,41 @@
-"""What all tests share: one thread of linear algebra, little collection of garbage, no lines of progress."""
+"""What all tests share: compiled modules, one thread of linear algebra, little garbage, no progress."""
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
+from hypothesis import settings
 
 from dprec.progress import silent
 
 # As in a run. The processes that share the tests, and those that a test starts, inherit it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# How long an example takes says more about the machine's other work than about the code.
+settings.register_profile("dprec", deadline=None, max_examples=50)
+settings.load_profile("dprec")
+
+# What is compiled is kept, whatever the environment says: the same processes would each compile it again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # What imports and the collection of the tests make stays until the end: nobody need search it for garbage.
 gc.disable()
 
 
 @pytest.fixture(autouse=True, scope="session")
-def no_lines_of_progress() -> Iterator[None]:
-    """Keep off standard error what depends on how busy the machine is; `test_progress` has its own clock."""
+def nothing_waits_or_tells_how_long() -> Iterator[None]:
+    """Wait for no disk, and keep off standard error what depends on how busy the machine is.
+
+    No test loses power; `test_progress` has its own clock.
+    """
     with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("os.fsync", lambda descriptor: None)
+        # Where there is one thread, nobody need look which libraries have more.
+        patched.setattr("simulation.execution.threadpool_limits", lambda limits: nullcontext())
         patched.setattr("simulation.console.progress.Lines", lambda write: silent)
         yield
 
@@ -77,6 +94,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage again, but not among what is there before the first test."""
+    """Collect garbage again, but rarely, and not among what is there before the first test."""
     gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
     gc.enable()

@@ -10,7 +10,7 @@ import functools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints, entry_points
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_type_hints
 
 import numpy as np
@@ -462,6 +462,12 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     return next(filter(None, map(_model_in, get_args(annotation))), None)
 
 
+@functools.cache
+def _entry_points(group: str) -> EntryPoints:
+    """Return what installed packages add; read once, as it takes a file of each of them."""
+    return entry_points(group=group)
+
+
 ELSEWHERE = "module:Class of a file"
 """What is accepted where no component is registered."""
 
@@ -504,7 +510,7 @@ class Registry(Generic[OptionsT]):
         Raises InputError when two packages claim a name, or one claims a name that is registered here.
         """
         claims: dict[str, str] = {}
-        for point in entry_points(group=self.group):
+        for point in _entry_points(self.group):
             by = f"{point.value} of {point.dist.name}" if point.dist else point.value
             other = claims.get(point.name) or ("dprec" if point.name in self._components else None)
             if other is not None and other != point.value:

@@ -5,6 +5,7 @@ tests; imports are paid once, and nothing of a mutant remains. A mutant counts a
 assertion fails: any other exception shows that the program broke, not that a mistake was detected.
 """
 
+import gc
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,7 +16,9 @@ from types import FunctionType
 
 import pytest
 from _pytest.runner import runtestprotocol
+from hypothesis import Phase, settings
 
+from dprec.kernels.compilation import Kernel, prepare
 from tests.mutants.audits import defect_of
 from tests.mutants.catalogue import Mutant
 from tests.mutants.forking import in_a_child, ready_to_fork
@@ -64,12 +67,19 @@ class Gate:
         self.verdicts: list[Verdict] = []
         self._items: list[pytest.Item] = []
         self._loaded: list[FunctionType] = []
+        self._kernels: list[Kernel] = []
         self._raised: BaseException | None = None
 
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         """Remember what a test raised."""
         if call.excinfo is not None:
             self._raised = call.excinfo.value
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        """Let no test look for smaller examples of what it has caught, nor begin with another mutant's."""
+        settings.register_profile("gate", settings(), phases=[Phase.explicit, Phase.generate], database=None)
+        settings.load_profile("gate")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run what is to catch each mutant with that mutant planted; or, if asked for, all without any."""
@@ -79,7 +89,9 @@ class Gate:
         for file in {mutant.file for mutant in self.mutants}:  # some are imported by a run alone
             with suppress(ImportError):
                 import_module(file.removeprefix("pilot/").removesuffix(".py").replace("/", "."))
+        prepare()
         self._items, self._loaded = session.items, loaded_functions()
+        self._kernels = [each for each in gc.get_objects() if isinstance(each, Kernel)]
         ready_to_fork()
         if self.sound:
             failing, _ = in_a_child(self._failing)
@@ -99,6 +111,9 @@ class Gate:
         caught: dict[str, str] = {}
         try:
             plant(mutant, self._loaded)
+            if mutant.file.startswith("dprec/kernels/"):
+                for kernel in self._kernels:
+                    del kernel.ready
             for test in mutant.caught_by:
                 own = [item for item in self._items if f"{item.nodeid}[".startswith(f"{test}[")]
                 caught[test] = next(filter(None, map(self._complaint, own)), "")

@@ -128,7 +128,7 @@ def test_packages_add_components(write: Callable[[str, str], None], monkeypatch:
     write("own_fourth", MINE)
     points: list[Any] = [Point("theirs", "own_fourth:Named")]
     monkeypatch.setattr(
-        "dprec.components.options.entry_points", lambda group: points if group == MECHANISMS.group else []
+        "dprec.components.options._entry_points", lambda group: points if group == MECHANISMS.group else []
     )
     assert MECHANISMS.group == "dprec.mechanisms"
     assert MECHANISMS.of_packages() == {"theirs": "own_fourth:Named"}
@@ -139,7 +139,7 @@ def test_packages_add_components(write: Callable[[str, str], None], monkeypatch:
 
 def test_a_package_that_cannot_be_used_is_listed_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     points = [Point("theirs", "own_nowhere:Nothing"), Point("alike", "dprec.mechanisms:Laplace")]
-    monkeypatch.setattr("dprec.components.options.entry_points", lambda group: points)
+    monkeypatch.setattr("dprec.components.options._entry_points", lambda group: points)
     shown = dict(listing("mechanisms"))
     assert shown["theirs"] == "cannot be used: no module 'own_nowhere'."
     assert shown["alike"] == shown["laplace"]

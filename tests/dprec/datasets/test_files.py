@@ -43,7 +43,7 @@ def test_users_that_are_there_twice_or_not_at_all(lines: list[str], place: str, 
         table(write(tmp_path / "users.csv", "user,age", *lines))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.binary(max_size=80))
 def test_any_bytes_are_read_or_refused_in_one_line(
     data: bytes, tmp_path_factory: pytest.TempPathFactory

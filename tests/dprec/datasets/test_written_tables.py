@@ -45,7 +45,7 @@ def tables(draw: st.DrawFn) -> tuple[dict[str, list[Any]], dict[str, str]]:
     return columns, {role: draw(st.sampled_from(HEADERS[role])) for role in columns}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(
     tables(),
     st.sampled_from([",", ";", "\t", "|", "::", " "]),

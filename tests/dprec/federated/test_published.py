@@ -19,6 +19,7 @@ TestPublished = contract(
     PersonalTables(size=3, epochs=2, batch=16),
     GradientFactorization(size=3, batch=8, deviation=0.1),
     CountedFiltering(factors=2, epochs=2, batch=16),
+    sizes={"rounds": 2},  # What a round leaves behind is in the second.
 )
 
 

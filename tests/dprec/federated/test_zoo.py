@@ -54,6 +54,7 @@ TestZoo = contract(
     OwnEdges(size=4, negatives=2),
     FederatedReconstruction(size=3, epochs=2, batch=16),
     LowRankUpdates(size=4, rank=2, batch=16),
+    sizes={"rounds": 2},  # What a round leaves behind is in the second.
 )
 
 

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import re
+from collections import defaultdict
 from datetime import date
 from functools import reduce
 from pathlib import Path
@@ -22,8 +23,9 @@ from dprec.protocols.components import COMPONENT_REGISTRIES
 from dprec.protocols.registry import PROTOCOLS
 from simulation import run
 from simulation.configuration.models import RunConfig, parse_config, validated
-from simulation.configuration.strict_yaml import flatten, parse_yaml, replace_value
+from simulation.configuration.strict_yaml import at, flatten, parse_yaml, replace_value
 from tests.refusals import refused_at
+from tests.simulation.conftest import presets
 
 SURROGATE, DEEP = "a\ud800", reduce(lambda inner, _: [inner], range(5_000), [])
 
@@ -157,12 +159,30 @@ WRONG += [[], [True], [[]], {}, {"kind": "word"}, {"kind": []}, {"unknown": 1}, 
 PYDANTICS = re.compile(r"\b(Input|should|Value error|valid|Unable|extract|instance of|JSON|or equal)\b")
 
 
-def test_whatever_is_wrong_is_said_in_plain_words(preset: dict[str, Any]) -> None:
-    keys = {f"protocol.{key}" for key in flatten(preset["protocol"])}
-    for key in keys | {f"protocol.{key}" for key in preset["protocol"]}:
+EVERY = presets()
+
+
+def settings_by_preset() -> dict[str, list[str]]:
+    """Return the keys of presets, each once for all that have it in parts of the same kinds."""
+    known: set[tuple[str, ...]] = set()
+    found: dict[str, list[str]] = defaultdict(list)
+    for name, preset in EVERY.items():
+        protocol = preset["protocol"]
+        for key in dict.fromkeys([*protocol, *flatten(protocol)]):
+            parts = key.split(".")
+            setting = key, *(str(at(protocol, *parts[:depth], "kind")) for depth in range(len(parts)))
+            if setting not in known:
+                known.add(setting)
+                found[name].append(f"protocol.{key}")
+    return found
+
+
+@pytest.mark.parametrize(("name", "keys"), settings_by_preset().items())
+def test_whatever_is_wrong_is_said_in_plain_words(name: str, keys: list[str]) -> None:
+    for key in keys:
         refusals = []
         for value in WRONG:
-            changed = copy.deepcopy(preset)
+            changed = copy.deepcopy(EVERY[name])
             replace_value(changed, key, value, "test")
             try:
                 parse_config(changed, "FILE")

@@ -34,9 +34,10 @@ def configured(kind: str, aggregation: dict[str, Any], **own: Any) -> dict[str, 
     return values
 
 
+SLOW = {(kind, "shuffle") for kind in KINDS if kind == "privirec" or kind.startswith("dp-")}
 CASES = [
-    # Ten rounds through a shuffler take seconds to calibrate.
-    pytest.param(kind, how, marks=pytest.mark.thorough if (kind[:3], how) == ("dp-", "shuffle") else ())
+    # Several rounds through a shuffler take seconds to calibrate.
+    pytest.param(kind, how, marks=pytest.mark.thorough if (kind, how) in SLOW else ())
     for kind in KINDS
     for how in AGGREGATIONS.kinds
 ]
