@@ -13,14 +13,17 @@ from docs.tables.results import RESULTS
 MEASURED = RESULTS / "benchmarks"
 _FIGURES = "before", "after", "peer"
 _WORDS = {"beside": "the peer", "bits": "bits", "settings": "settings"}
+_OTHER = "other"
 
 
 def benchmark(program: str) -> str:
     """Return a row for each figure of a program, in the columns that apply to any of them.
 
-    Words that are the same in all rows stand once, below the table.
+    Words that are the same in all rows stand once, below the table. A dagger marks results whose bits differ.
     """
-    lines, rows, above = _lines(program), [], ""
+    kept = _lines(program)
+    lines, rows, above = [*map(_marked, kept)], [], ""
+    reasons = dict.fromkeys(line["settings"] for line in kept if line["bits"] == _OTHER)
     alike = [key for key in _WORDS if len({line[key] for line in lines}) == 1]
     for line in lines:
         what, *words = [
@@ -36,7 +39,15 @@ def benchmark(program: str) -> str:
     numeric = [title in _FIGURES for title in titles]
     shortened = ([row[place] for place in shown] for row in rows)
     once = "".join(f"; {_WORDS[key]}: {lines[0][key]}" for key in alike if lines[0][key])
+    once += f"; †: other bits ({'; '.join(reasons)})" if reasons else ""
     return f"{table(titles, shortened, numeric)}\n\nMeasured by `python benchmarks/{program}.py`{once}."
+
+
+def _marked(line: dict[str, str]) -> dict[str, str]:
+    """Return a line with a dagger in place of bits that differ, and of the reason."""
+    if line["bits"] != _OTHER:
+        return line
+    return {**line, "what": f"{line['what']} †", "bits": "", "settings": ""}
 
 
 def tables_of_lines() -> list[Path]:
