@@ -63,13 +63,14 @@ def changed() -> str:
 
 
 def deviations(page: str) -> str:
-    """Return where the presets and variants of a page leave the papers, a line for each change."""
+    """Return where presets of a page leave the papers, a line for each change; `changed` has the others."""
     system = systems()[page]
     alike: dict[str, list[str]] = {}
     for name in (*system.presets, *system.references, *system.variants):
-        for change in beyond(name):
+        for change in beyond(name) if name not in papers()["changed"] else ():
             alike.setdefault(change, []).append(name)
-    return "\n".join(f"- {_code(names)}: {change}" for change, names in alike.items())
+    lines = [f"- {_code(names)}: {change}" for change, names in alike.items()]
+    return "\n".join(lines) or "Where the paper names a value, the presets have it."
 
 
 def beyond(name: str) -> Iterator[str]:
