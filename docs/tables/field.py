@@ -22,7 +22,7 @@ from docs.tables.results import Committed, papers, summary
 from dprec.arrays import AnyInts
 from dprec.protocols.base import TOLD
 from simulation.analysis.columns import TRUST, ResultColumn, text_column
-from simulation.analysis.protocol_results import BYTES, NETWORK_BYTES, PAYLOAD_BYTES, ProtocolResult
+from simulation.analysis.protocol_results import NETWORK_BYTES, PAYLOAD_BYTES, ProtocolResult
 from simulation.analysis.vocabulary import number, size
 from simulation.pages.drawing import Panel, entry, legend, log_axis, point, titled
 from simulation.pages.looks import REFERENCE, SERIES, Look
@@ -78,7 +78,7 @@ def field(name: str, budget: str) -> str:
 
 def field_bytes(name: str, budget: str) -> str:
     """Return what the same rows cost a user, without those that send nothing or only know more."""
-    ways = ("payload", PAYLOAD_BYTES), ("messages", BYTES), ("network", NETWORK_BYTES)
+    ways = ("payload", PAYLOAD_BYTES), ("network", NETWORK_BYTES)
     rounds: ResultColumn = text_column("rounds", lambda result: number(result.mean("rounds"), 0))
     up = PAYLOAD_BYTES[0].name
     shown = [each for each in _ranked(name, budget) if each.baseline != TOLD and each.mean(up)]
