@@ -46,7 +46,7 @@ _DATASETS = {
 def made(name: str) -> str:
     """Return how a summary was made, as a paragraph."""
     how = summary(name).made
-    return f"`{how.command}`\n({how.runs}; [every figure as CSV](docs:{files_of(name)[0].relative_to(DOCS)}))"
+    return f"`{how.command}`\n({how.runs}; [CSV](docs:{files_of(name)[0].relative_to(DOCS)}))"
 
 
 def leaderboard(name: str, budget: str, *protocols: str) -> str:
