@@ -20,7 +20,7 @@ from dprec.sums import Release, SecureAggregation
 
 @dataclass(frozen=True, kw_only=True)
 class ItemHistogram(SumsProtocol):
-    """What is configured, and what devices and server begin with."""
+    """What is configured, and how devices and server begin."""
 
     learns = "item-histogram"
     signed = False
@@ -31,12 +31,10 @@ class ItemHistogram(SumsProtocol):
     aggregation: AnyAggregation = option("Who adds up.", SecureAggregation())
 
     def begin(self, public: Public, catalogue: Any = None) -> HistogramDevice:
-        """Return the same mean for every item."""
         middle = (public.scale.low + public.scale.high) / 2
         return HistogramDevice(public.scale, np.full(public.n_items, middle, dtype="<f4"))
 
     def device(self, received: bytes, n_items: int, scale: RatingScale) -> HistogramDevice:
-        """Read the means of all items, as `HistogramDevice.encode` writes them."""
         if len(received) != 4 * n_items:
             raise ValueError(f"{len(received)} bytes that are no means of {n_items} items")
         means = np.frombuffer(received, dtype="<f4")
@@ -45,7 +43,6 @@ class ItemHistogram(SumsProtocol):
         return HistogramDevice(scale, means)
 
     def server(self, public: Public, catalogue: Any, seed: int) -> HistogramServer:
-        """Return the server before the only round."""
         return HistogramServer(self.begin(public), self.prior)
 
 
@@ -56,22 +53,21 @@ class HistogramDevice(SummedDevice):
     scale: RatingScale
     means: Any
 
-    def encode(self) -> bytes:
-        """Return what devices are sent."""
+    def encode(self) -> bytes:  # what devices are sent
         return bytes(self.means.tobytes())
 
     def release(self, round_index: int) -> Release:
-        """Return that a number for each level of each item is summed."""
+        """A number for each level of each item is summed."""
         return Release(self, round_index, self.means.size * self.scale.levels, self.means.size, self.scale)
 
     def cells(self, profiles: Profiles, release: Release, words: Any) -> tuple[Any, Any, Any]:
-        """Return 1 / sqrt(n) at the level of each of a user's n ratings."""
+        """A user adds 1 / sqrt(n) at the level of each of its n ratings."""
         counts, levels = np.diff(profiles.indptr), self.scale.level_of(profiles.values)
         rows = profiles.items.astype(np.int64) * self.scale.levels + levels - 1
         return profiles.indptr, rows, np.repeat(1 / np.sqrt(np.maximum(counts, 1)), counts)
 
     def predictions(self, profiles: Profiles) -> Floats:
-        """Return the items' means, and by how much the user's ratings are above theirs."""
+        """An item's mean, and by how much the user's ratings are above theirs."""
         above, counts = profiles.values - self.means[profiles.items], np.diff(profiles.indptr)
         level = np.bincount(profiles.users, above, minlength=counts.size) / (counts + 3)
         return np.asarray(level[:, None] + self.means)
@@ -79,18 +75,17 @@ class HistogramDevice(SummedDevice):
 
 @dataclass(eq=False)
 class HistogramServer(SummedServer):
-    """Learns the means of items, drawn towards that of all by the noise."""
+    """Learns the means of items."""
 
     known: HistogramDevice
     prior: float
 
     @property
     def held(self) -> HistogramDevice:
-        """What devices are sent."""
         return self.known
 
     def learn(self, layout: Any, round_index: int, released: Floats, deviation: float, users: int) -> None:
-        """Take the mean of every item from the noisy histogram."""
+        """The noisier a mean, the closer it is drawn to that of all."""
         scale = self.known.scale
         shares = released[:, 0].reshape(-1, scale.levels)
         mean = (shares.sum(axis=0) @ scale.values) / max(shares.sum(), 1e-9)
