@@ -39,7 +39,7 @@ def benchmark(program: str) -> str:
     numeric = [title in _FIGURES for title in titles]
     shortened = ([row[place] for place in shown] for row in rows)
     once = "".join(f"; {_WORDS[key]}: {lines[0][key]}" for key in alike if lines[0][key])
-    once += f"; †: other bits ({'; '.join(reasons)})" if reasons else ""
+    once += "; †: other bits" * bool(reasons) + "".join(f" ({reason})" for reason in reasons if reason)
     return f"{table(titles, shortened, numeric)}\n\nMeasured by `python benchmarks/{program}.py`{once}."
 
 

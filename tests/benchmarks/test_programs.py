@@ -76,4 +76,12 @@ def test_a_table_has_a_row_for_each_figure_and_the_columns_that_apply(
         "",
         "Measured by `python benchmarks/program.py`; bits: same.",
     ]
+    other = "a run,MB,2,1,,,other,,now\nanother,MB,4,3,,,other,draws differ,now\n"
+    (tmp_path / "changed.csv").write_text(heads + other, encoding="utf-8")
+    assert benchmark("changed").splitlines()[2:] == [
+        "| a run † | MB | 2.00 | 1.00 |",
+        "| another † | MB | 4.00 | 3.00 |",
+        "",
+        "Measured by `python benchmarks/changed.py`; †: other bits (draws differ).",
+    ]
     assert benchmark("other") == "No figures are kept: `python benchmarks/other.py` prints them."
