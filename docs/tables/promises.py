@@ -66,8 +66,9 @@ def deviations(page: str) -> str:
     """Return where presets of a page leave the papers, a line for each change; `changed` has the others."""
     system = systems()[page]
     alike: dict[str, list[str]] = {}
-    for name in (*system.presets, *system.references, *system.variants):
-        for change in beyond(name) if name not in papers()["changed"] else ():
+    names = (*system.presets, *system.references, *system.variants)
+    for name in (each for each in names if each not in papers()["changed"]):
+        for change in beyond(name):
             alike.setdefault(change, []).append(name)
     lines = [f"- {_code(names)}: {change}" for change, names in alike.items()]
     return "\n".join(lines) or "Where the paper names a value, the presets have it."
