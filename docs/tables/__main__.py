@@ -25,7 +25,7 @@ from pathlib import Path
 
 from docs.tables.accounted import composed, guesses, sampled, shares, shuffled
 from docs.tables.answer import grid
-from docs.tables.benchmarks import benchmark, measured_at
+from docs.tables.benchmarks import announced, benchmark, measured_at
 from docs.tables.field import field, field_bytes, left
 from docs.tables.figures import figures
 from docs.tables.gallery import picture
@@ -39,6 +39,7 @@ from simulation.console.terminal import exit_code
 
 _MAKERS = (
     accuracies,
+    announced,
     benchmark,
     by_budget,
     by_users,

@@ -55,6 +55,17 @@ def tables_of_lines() -> list[Path]:
     return sorted({*MEASURED.glob("*.csv")} - {MEASURED / "memory.csv"})
 
 
+def announced() -> str:
+    """Return how far the memory that is announced before a run is from the most that it holds."""
+    runs = [*csv.DictReader((MEASURED / "memory.csv").read_text(encoding="utf-8").splitlines())]
+    ratios = sorted(float(each["ratio"]) for each in runs if each["ended"] == "yes")
+    presets, users = len({each["preset"] for each in runs}), max(int(each["users"]) for each in runs)
+    return (
+        f"In {len(ratios)} runs of {presets} presets with up to {users:,} users, it is {ratios[0]:.2f} to "
+        f"{ratios[-1]:.2f} times the most that they hold (`benchmarks/memory_model.py`)."
+    )
+
+
 def measured_at() -> str:
     """Return when and on what was measured, and which versions, by which programs."""
     machines: dict[str, dict[str, list[str]]] = {}
