@@ -64,9 +64,8 @@ class Installer:
         devices are told that they are tested on.
         """
         represents, privacy = self.config.dataset.represented(train.n_users), self.config.protocol.privacy
-        chosen = chosen_epsilons(
-            privacy, train, self.config.seed, 0 if malicious is None else malicious.users
-        )
+        lying = 0 if malicious is None else malicious.users
+        chosen = chosen_epsilons(privacy, train, self.config.seed, lying)
         refuses, hosted = refusing(privacy, chosen), self._users_per_node(train.n_users)
         silent = absent if refuses is None else refuses if absent is None else refuses | absent
         given = protocol if represents is None else protocol.represented()

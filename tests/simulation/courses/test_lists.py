@@ -227,7 +227,7 @@ def exact_sum(sets: Any, items: Any, layout: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("name", "copies", "more"),
-    [("gram-central", 150, 1.0), ("gram-secagg", 150, 150 / 130), ("gram-secagg", 400, 400 / 355)],
+    [("gram-central", 300, 1.0), ("gram-secagg", 300, 300 / 265), ("gram-secagg", 400, 400 / 355)],
 )
 def test_a_server_learns_from_sums_with_the_noise_that_epsilon_needs(
     name: str, copies: int, more: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
