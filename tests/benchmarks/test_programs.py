@@ -84,4 +84,6 @@ def test_a_table_has_a_row_for_each_figure_and_the_columns_that_apply(
         "",
         "Measured by `python benchmarks/changed.py`; †: other bits (draws differ).",
     ]
+    (tmp_path / "alone.csv").write_text(heads + "a run,MB,,56.78,,,same,,now\n", encoding="utf-8")
+    assert benchmark("alone").startswith("| measured | unit | dprec |")
     assert benchmark("other") == "No figures are kept: `python benchmarks/other.py` prints them."
