@@ -88,6 +88,7 @@ __all__ = [
     "predicted_rows",
     "prior_biases",
     "products_of_rows",
+    "scale_of_means",
     "slope_channel",
     "solve_user_factors",
     "step_item_factors",

@@ -297,13 +297,17 @@ def own_averages(train: Ratings, prior: float, prior_ratings: float) -> Averages
     return Averages(means, by_item=False, diagnostics={"prior": prior, "users_without_ratings": without})
 
 
-def one_mean_per_user(train: Ratings) -> Ratings:
-    """Return every user's mean as that user's rating of the only item of a catalogue.
+def scale_of_means(scale: RatingScale) -> RatingScale:
+    """Return the continuous scale of the same range with 201 levels: any mechanism can send a mean on it."""
+    return RatingScale(np.linspace(scale.low, scale.high, _LEVELS_OF_MEANS), continuous=True)
 
-    On a continuous scale of the same range with 201 levels, so that any mechanism can send a mean. A user
-    without ratings has no mean.
+
+def one_mean_per_user(train: Ratings) -> Ratings:
+    """Return every user's mean as that user's rating of the only item of a catalogue; see `scale_of_means`.
+
+    A user without ratings has no mean.
     """
-    scale = RatingScale(np.linspace(train.scale.low, train.scale.high, _LEVELS_OF_MEANS), continuous=True)
+    scale = scale_of_means(train.scale)
     rated = train.counts > 0
     means = train.user_means()[rated]
     return Ratings(

@@ -11,7 +11,7 @@ from dprec.accounting import Guarantee, MatchedBudget
 from dprec.arrays import AnyInts, Floats
 from dprec.binarization import is_binary
 from dprec.catalogue import Catalogue
-from dprec.completion import one_mean_per_user, own_averages
+from dprec.completion import one_mean_per_user, own_averages, scale_of_means
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.lists.model import ItemTable, ListModel
@@ -160,7 +160,7 @@ class GlobalMeanProtocol(CollectionProtocol):
             sharing.check_unit(self.privacy, "user", "one number is sent for all of a user's ratings")
         if self.mechanism.private and self.privacy is None:
             raise SettingError("privacy", "none", f"a budget per user, for {self.mechanism.kind}")
-        super().check(one_mean_per_user(train))
+        super().check(Public(train.n_users, 1, scale_of_means(train.scale)))
 
     def sent(self, public: Public, ratings: int) -> Sent:
         """Return the one mean, as one rating of a catalogue of one item."""

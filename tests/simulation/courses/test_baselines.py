@@ -40,6 +40,13 @@ def test_everybody_sends_one_number_and_is_predicted_the_mean_of_all() -> None:
     assert np.unique(sent).size == 1
 
 
+def test_a_scaled_population_has_the_mean_of_those_who_stand_for_it() -> None:
+    users = MEAN["dataset"]["users"]
+    scaled = {**MEAN, "dataset": {**MEAN["dataset"], "copies": 100 * users, "simulated_up_to": users}}
+    found, alone = (run(values).summary["completion_diagnostics"]["mean"] for values in (scaled, MEAN))
+    assert found == pytest.approx(alone, abs=0.05)
+
+
 @pytest.mark.parametrize("mechanism", ["laplace", "bounded-laplace", "clamped-laplace"])
 def test_the_mean_is_learned_through_noise_without_its_bias(mechanism: str) -> None:
     budget = {"epsilon": 4.0, "per": "user"}
