@@ -182,7 +182,9 @@ class UpdateCode:
 
     def possible(self, aggregate: Aggregate) -> bool:
         """Return whether valid reports can have a sum that somebody else added up."""
-        return bool((np.abs(aggregate.total) <= aggregate.users * self._largest).all())
+        # Not by np.abs, which leaves the least integer negative.
+        most = aggregate.users * self._largest
+        return bool(-most <= aggregate.total.min(initial=0) and aggregate.total.max(initial=0) <= most)
 
     def released(
         self, total: Ints, users: float, deviation: float, draws: ReleaseDraws

@@ -165,9 +165,12 @@ class LocalAggregation(Aggregation):
 
     def possible(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> bool:
         """Return whether no more candidates were sent than there are users, nor longer ones than exist."""
-        sent = int(aggregate.total[-1])
+        numbers, sent = aggregate.total[:-1], int(aggregate.total[-1])
+        if not 0 <= sent <= aggregate.users:
+            return False
+        # Not by np.abs, which leaves the least integer negative.
         most = largest_total(sent)
-        return 0 <= sent <= aggregate.users and bool((np.abs(aggregate.total[:-1]) <= most).all())
+        return bool(-most <= numbers.min(initial=0) and numbers.max(initial=0) <= most)
 
     def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
         """Return how many candidates are in a sum: each report is of a vector of norm 1."""

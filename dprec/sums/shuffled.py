@@ -332,9 +332,10 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
 
     def possible(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> bool:
         """Return whether counts are those of as many messages as so many users can send."""
-        exchange, total = self._exchange(layout, multiplier), int(aggregate.total.sum())
-        least, most = aggregate.users * self.messages, aggregate.users * exchange.most
-        return bool((aggregate.total >= 0).all()) and least <= total <= most
+        counts, users = aggregate.total, aggregate.users
+        least, most = users * self.messages, users * self._exchange(layout, multiplier).most
+        # Were any of them larger, their sum could wrap around.
+        return bool(((counts >= 0) & (counts <= most)).all()) and least <= int(counts.sum()) <= most
 
     def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
         """Return by how much there are too many messages of a user, or too many that are alike."""

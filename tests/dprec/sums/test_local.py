@@ -81,7 +81,7 @@ def test_what_no_device_sends_is_rejected() -> None:
 def test_a_sum_that_no_candidates_have_is_impossible() -> None:
     _, honest = LOCAL.decode(LOCAL.encode(sets(50), LAYOUT, 1.0, draws(50, 2)), LAYOUT, 1.0)
     assert LOCAL.possible(honest, LAYOUT, 1.0)
-    for place, number in ((0, 51 * 20_000), (1, -51 * 20_000), (-1, 51), (-1, -1)):
+    for place, number in ((0, 51 * 20_000), (1, -51 * 20_000), (0, -(2**63)), (-1, 51), (-1, -1)):
         total = honest.total.copy()
         total[place] = number
         assert not LOCAL.possible(replace(honest, numbers=total), LAYOUT, 1.0)

@@ -141,7 +141,10 @@ def test_what_is_no_batch_is_rejected() -> None:
         False,
         True,
     ]
-    for total in (aggregate.total - aggregate.total.sum(), aggregate.total * 1000):
+    wrapping = aggregate.total.copy()
+    wrapping[:2] += 2**63 - 1 - wrapping[:2]
+    wrapping[2] += 2  # what is left of twice the largest integer
+    for total in (aggregate.total - aggregate.total.sum(), aggregate.total * 1000, wrapping):
         assert not aggregation.possible(replace(aggregate, numbers=total), LINE, 2.0)
 
 
