@@ -50,8 +50,9 @@ def semidefinite(matrices: Floats) -> Floats:
     """Return the nearest positive semidefinite matrices A+ to symmetric ones A, shape (matrices, k, k).
 
     2 A+ = A + A sign(A), where the sign is that of the eigenvalues. It is found by products in single
-    precision (Chen and Chow [chen2014]), and so much is added to the diagonal, less than 3e-4 of the largest
-    eigenvalue, that none is negative. Raises LinAlgError for numbers that are not finite.
+    precision (Chen and Chow [chen2014]), and a little is added to the diagonal, so that eigenvalues are less
+    than 5e-4 of the largest off, and next to none is negative: a caller adds a ridge. Raises LinAlgError for
+    numbers that are not finite.
     """
     largest = np.abs(matrices).max(axis=(1, 2), initial=np.finfo(float).tiny)[:, None, None]
     if not np.isfinite(largest).all():
