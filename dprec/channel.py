@@ -181,19 +181,23 @@ class Channel:
         return shares @ self.values[shown] ** order / shares.sum(axis=1)
 
 
+class OverspentError(ValueError):
+    """Probabilities cost more than the epsilon that they are for."""
+
+
 def rounded_to_draws(probabilities: Floats, epsilon: float) -> Ints:
     """Return integer weights with nearly the given probabilities, whose exact loss is at most epsilon.
 
     Rows are normalised and sum to `DRAWS`. With a promise, a symbol that one input can send has a draw for
-    every input. Raises ValueError when the probabilities cost more than epsilon, or integer weights are too
-    coarse for so small a one.
+    every input. Raises OverspentError when the probabilities cost more than epsilon, and ValueError when
+    integer weights are too coarse for so small a one.
     """
     used = (probabilities.max(axis=0) > 0) & math.isfinite(epsilon)
     rows = np.maximum(probabilities / probabilities.sum(axis=1, keepdims=True), used / DRAWS)
     possible = rows[:, rows.max(axis=0) > 0]
     loss = float((np.log(possible.max(axis=0)) - np.log(possible.min(axis=0))).max()) if used.any() else 0.0
     if loss > epsilon + _TOLERANCE:
-        raise ValueError(f"probabilities that cost {loss:.9g}, at epsilon {epsilon:.9g}")
+        raise OverspentError(f"probabilities that cost {loss:.9g}, at epsilon {epsilon:.9g}")
     # Some draws are kept back, so that no row sums to more than `DRAWS`.
     total = DRAWS - _KEPT - 4 * rows.shape[1]
     # The smallest number of a column is rounded up and one more, so that the largest can be what it should.

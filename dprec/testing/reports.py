@@ -15,7 +15,7 @@ from scipy import stats
 from dprec.accounting import PrivacyBudget, PrivacyUnit
 from dprec.arrays import Floats, Ints, offsets, rows_of
 from dprec.binarization import binary_scale
-from dprec.channel import Channel
+from dprec.channel import Channel, OverspentError
 from dprec.components import as_values, one_of, packed, unpacked
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS, Mechanism
@@ -56,8 +56,10 @@ class MechanismContract:
         for epsilon in self.epsilons if mechanism.private else (math.inf,):
             try:
                 accepted[epsilon] = mechanism.channel(scale, epsilon)
-            except InputError:
-                continue
+            except InputError as error:
+                # What costs more than its budget is no budget that is refused.
+                if isinstance(error.__cause__, OverspentError):
+                    raise AssertionError(str(error)) from None
         return accepted
 
     def usual_channel(self, mechanism: Mechanism) -> tuple[RatingScale, Channel]:

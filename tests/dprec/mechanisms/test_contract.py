@@ -8,11 +8,13 @@ import pytest
 
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import offsets
+from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS, BitsAndCounts, Laplace, ThresholdBit
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.randomized_response import BinaryFlip
 from dprec.randomness import DeviceDraws
+from dprec.ratings import RatingScale
 from dprec.reports import CellFamily, Profiles
 from dprec.testing import MechanismContract
 from tests.distributions import check_counts, check_independent
@@ -38,6 +40,20 @@ class _LosesMore(Mechanism):
 def test_the_contract_refuses_a_mechanism_that_loses_more_than_its_budget() -> None:
     with pytest.raises(AssertionError):
         MechanismContract().test_the_exact_loss_is_the_budget(_LosesMore(kind="loses-more"))
+
+
+class _LosesMoreOnRatings(Mechanism):
+    """Costs twice its budget, as its channel knows, but on a scale of two levels, where it says nothing."""
+
+    def channel(self, scale: RatingScale, epsilon: float) -> Channel:
+        loss = 0.0 if scale.levels == 2 else 2 * epsilon
+        rows = np.where(np.eye(scale.levels) > 0, np.exp(loss), 1.0)
+        return Channel.from_probabilities(rows / rows.sum(axis=1), scale.values, scale.values, epsilon)
+
+
+def test_the_contract_takes_no_overspending_for_a_refusal() -> None:
+    with pytest.raises(AssertionError, match="probabilities that cost"):
+        MechanismContract().test_the_exact_loss_is_the_budget(_LosesMoreOnRatings(kind="loses-more"))
 
 
 def test_the_same_generator_gives_the_same_noise() -> None:
