@@ -59,7 +59,7 @@ def tables_of_lines() -> list[Path]:
 
 def announced() -> str:
     """Return how far the memory that is announced before a run is from the most that it holds."""
-    runs = [*csv.DictReader((MEASURED / "memory.csv").read_text(encoding="utf-8").splitlines())]
+    runs = _lines("memory")
     ratios = sorted(float(each["ratio"]) for each in runs if each["ended"] == "yes")
     presets, users = len({each["preset"] for each in runs}), max(int(each["users"]) for each in runs)
     told = f"{ratios[0]:.2f} to {ratios[-1]:.2f} times the most that is held"
