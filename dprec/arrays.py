@@ -93,6 +93,14 @@ def _sum_of_next(held: Floats, coming: Iterator[Floats], count: int) -> tuple[fl
     return float(held[:count].sum()), held[count:]
 
 
+def all_between(numbers: Ints, least: float, most: float) -> bool:
+    """Return whether all numbers are in a range that holds 0.
+
+    By sizes, np.abs, -2**63 would be: its own is no integer of 64 bits.
+    """
+    return bool(least <= numbers.min(initial=0) and numbers.max(initial=0) <= most)
+
+
 def true_of_rows(mask: Bools, indptr: AnyInts) -> Ints:
     """Return how many cells of each row are true, shape (rows,)."""
     counts = np.empty(indptr.size - 1, dtype=np.int64)

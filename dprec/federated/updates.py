@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces
+from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, all_between
 from dprec.federated.model import FederatedModel, Parameters, Shapes, arrays_of, shapes_of
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.randomness import ReleaseDraws, fine_deviates, normal_steps
@@ -182,9 +182,8 @@ class UpdateCode:
 
     def possible(self, aggregate: Aggregate) -> bool:
         """Return whether valid reports can have a sum that somebody else added up."""
-        # Not by np.abs, which leaves the least integer negative.
         most = aggregate.users * self._largest
-        return bool(-most <= aggregate.total.min(initial=0) and aggregate.total.max(initial=0) <= most)
+        return all_between(aggregate.total, -most, most)
 
     def released(
         self, total: Ints, users: float, deviation: float, draws: ReleaseDraws

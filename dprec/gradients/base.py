@@ -14,7 +14,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from dprec.arrays import AnyInts, Bools, Floats, Ints, Pieces, Uint64s, rows_of
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Pieces, Uint64s, all_between, rows_of
 from dprec.completion import Profiles, solve_user_factors
 from dprec.components import Options
 from dprec.randomness import Draws
@@ -330,7 +330,7 @@ class FullGradient(GradientReport):
     def possible(self, aggregate: Aggregate, shape: tuple[int, int]) -> bool:
         """Return whether no item has more raters than users, and no number more than its raters can add."""
         raters = aggregate.raters
-        if raters is None or not ((raters >= 0) & (raters <= aggregate.users)).all():
+        if raters is None or not all_between(raters, 0, aggregate.users):
             return False
         most = raters[:, None] * (_LARGEST / _UNIT)
         return bool(((aggregate.total >= -most) & (aggregate.total <= most)).all())

@@ -21,7 +21,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dprec.arrays import Bools, Floats, Ints, Uint64s, find
+from dprec.arrays import Bools, Floats, Ints, Uint64s, all_between, find
 from dprec.completion import Profiles, confident_user_factors
 from dprec.components import option
 from dprec.errors import SettingError
@@ -126,7 +126,7 @@ class PrivateSigns(GradientReport):
         """Return whether so many signs can have this sum."""
         total, cast = aggregate.total, aggregate.users * self.signs
         # Within these bounds, the sum of the sizes cannot overflow.
-        if not ((total >= -cast) & (total <= cast)).all():
+        if not all_between(total, -cast, cast):
             return False
         left = cast - int(np.abs(total).sum())
         return left >= 0 and left % 2 == 0

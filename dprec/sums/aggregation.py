@@ -20,7 +20,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from dprec import accounting
-from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s
+from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, all_between
 from dprec.components import Options
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
@@ -375,8 +375,7 @@ class CentralAggregation(NoisyAggregation):
     def possible(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> bool:
         """Return whether no number exceeds what so many users can contribute."""
         most = aggregate.users / UNIT
-        numbers = aggregate.numbers
-        return bool(-most <= numbers.min(initial=0) and numbers.max(initial=0) <= most)
+        return all_between(aggregate.numbers, -most, most)
 
     def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
         """Return the norm of the integers of a sum."""

@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import BeforeValidator
 
 from dprec import accounting
-from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, offsets, rows_of, segments
+from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, all_between, offsets, rows_of, segments
 from dprec.completion.factors import map_blocks
 from dprec.components import as_tuple, option
 from dprec.errors import SettingError
@@ -168,9 +168,8 @@ class LocalAggregation(Aggregation):
         numbers, sent = aggregate.total[:-1], int(aggregate.total[-1])
         if not 0 <= sent <= aggregate.users:
             return False
-        # Not by np.abs, which leaves the least integer negative.
         most = largest_total(sent)
-        return bool(-most <= numbers.min(initial=0) and numbers.max(initial=0) <= most)
+        return all_between(numbers, -most, most)
 
     def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
         """Return how many candidates are in a sum: each report is of a vector of norm 1."""

@@ -23,7 +23,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from dprec import accounting
-from dprec.arrays import Bools, Floats, Ints, Uint64s, offsets, places_of
+from dprec.arrays import Bools, Floats, Ints, Uint64s, all_between, offsets, places_of
 from dprec.components import option
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
@@ -335,7 +335,7 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         counts, users = aggregate.total, aggregate.users
         least, most = users * self.messages, users * self._exchange(layout, multiplier).most
         # Were any of them larger, their sum could wrap around.
-        return bool(((counts >= 0) & (counts <= most)).all()) and least <= int(counts.sum()) <= most
+        return all_between(counts, 0, most) and least <= int(counts.sum()) <= most
 
     def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
         """Return by how much there are too many messages of a user, or too many that are alike."""

@@ -14,6 +14,7 @@ from dprec import arrays
 from dprec.arrays import (
     GrowingArray,
     Pieces,
+    all_between,
     blocks,
     different,
     find,
@@ -285,3 +286,11 @@ def test_the_public_histogram_fits_any_scale(levels: int, joined: int) -> None:
     assert (shares > 0).all()
     np.testing.assert_allclose(shares.reshape(5, joined).sum(axis=1), NETFLIX)
     np.testing.assert_allclose(shares.reshape(5, joined), shares[::joined, None].repeat(joined, axis=1))
+
+
+def test_the_least_integer_is_in_no_range_that_its_size_would_be_in() -> None:
+    least = -(2**63)
+    assert all_between(np.array([-3, 0, 3]), -3, 3)
+    assert all_between(np.zeros(0, dtype=np.int64), 0, 0)
+    for outside in ([4], [-4], [least], [0, least]):
+        assert not all_between(np.array(outside), -3, 3)
