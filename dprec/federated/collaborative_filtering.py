@@ -18,7 +18,7 @@ from dprec.arrays import Floats
 from dprec.completion import Profiles, confident_user_factors, inner_products, products_of_rows
 from dprec.components import option
 from dprec.federated.adam import Adam
-from dprec.federated.model import Devices, FederatedModel, Parameters
+from dprec.federated.model import Devices, FederatedModel, Parameters, positive
 from dprec.predictions import Predict
 from dprec.ratings import RatingScale
 
@@ -40,10 +40,10 @@ class CollaborativeFiltering(FederatedModel):
     item_ridge: float = option(
         "Ridge of the items' factors, beside the mean of what devices send.", 0.0, ge=0
     )
-    step_size: float = option("Step of Adam.", 0.1, gt=0, le=1e6)
+    step_size: float = positive("Step of Adam.", 0.1)
     first_moment: float = option("Decay of Adam's mean gradient.", 0.9, ge=0, lt=1)
     second_moment: float = option("Decay of Adam's mean squared gradient.", 0.99, ge=0, lt=1)
-    deviation: float = option("Standard deviation of the first factors of items.", 0.3, gt=0, le=1e6)
+    deviation: float = positive("Standard deviation of the first factors of items.", 0.3)
 
     def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
         """Return factors at random; see `FederatedModel.start`."""

@@ -16,7 +16,7 @@ import numpy as np
 from dprec.arrays import Floats, Ints
 from dprec.components import option
 from dprec.errors import SettingError
-from dprec.federated.model import Parameters, Profile, State, Update
+from dprec.federated.model import Parameters, Profile, State, Update, positive
 from dprec.federated.neural_filtering import NeuralFiltering, descend, joined
 from dprec.ratings import RatingScale
 
@@ -42,12 +42,10 @@ class CountedFiltering(NeuralFiltering):
 
     kind: Literal["fedncf-published"] = "fedncf-published"  # type: ignore[assignment]
     layers: int = option("Layers of the network.", 3, ge=1, le=8)
-    rate: float = option("Step of Adam.", 0.001, gt=0, le=1e6)
-    deviation: float = option(
+    rate: float = positive("Step of Adam.", 0.001)
+    deviation: float = positive(
         "Standard deviation of the first vectors of items and users.",
         0.01,
-        gt=0,
-        le=1e6,
         published=0.01,
         source="he2017, section 4.1",
     )

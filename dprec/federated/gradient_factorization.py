@@ -15,7 +15,7 @@ import numpy as np
 from dprec.arrays import Floats, Ints
 from dprec.components import option
 from dprec.federated.local_training import DrawsNegatives, LocallyTrained, batches, examples
-from dprec.federated.model import Parameters, Profile, State, Update
+from dprec.federated.model import Parameters, Profile, State, Update, positive
 from dprec.ratings import RatingScale
 
 _CODE = "chai2021, the authors' code"
@@ -39,13 +39,8 @@ class GradientFactorization(DrawsNegatives, LocallyTrained):
         "Passes of a device over its examples, in a round.", 1, ge=1, published=1, source=_CODE
     )
     batch: int = option("Most examples in a step of the user's vector.", 20, ge=1, published=1, source=_CODE)
-    rate: float = option(
-        "gamma: step of the user's vector, for each example.",
-        1e-3,
-        gt=0,
-        le=1e6,
-        published=1e-3,
-        source=_CODE,
+    rate: float = positive(
+        "gamma: step of the user's vector, for each example.", 1e-3, published=1e-3, source=_CODE
     )
     ridge: float = option(
         "lambda: pull of vectors to 0, for each step of a user's and for each example of an item's.",
@@ -54,19 +49,11 @@ class GradientFactorization(DrawsNegatives, LocallyTrained):
         published=1e-4,
         source=_CODE,
     )
-    item_rate: float = option(
-        "gamma times the number of users: step of items along the mean of what devices send.",
-        1.0,
-        gt=0,
-        le=1e6,
+    item_rate: float = positive(
+        "gamma times the number of users: step of items along the mean of what devices send.", 1.0
     )
-    deviation: float = option(
-        "Standard deviation of the first vectors of items and users.",
-        1.0,
-        gt=0,
-        le=1e6,
-        published=1.0,
-        source=_CODE,
+    deviation: float = positive(
+        "Standard deviation of the first vectors of items and users.", 1.0, published=1.0, source=_CODE
     )
 
     def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:

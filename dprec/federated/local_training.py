@@ -8,7 +8,7 @@ import numpy as np
 
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.components import option
-from dprec.federated.model import FederatedModel, Parameters, Profile
+from dprec.federated.model import FederatedModel, Parameters, Profile, positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +26,10 @@ class LocallyTrained(FederatedModel):
     """How many parameters, the first, have a row per item."""
     epochs: int = option("E: passes of a device over what it holds, in a round.", 3, ge=1)
     batch: int = option("B: most examples in a step of a device.", 20, ge=1)
-    rate: float = option("eta: step of a device, for each example.", 0.02, gt=0, le=1e6)
-    item_rate: float = option(
+    rate: float = positive("eta: step of a device, for each example.", 0.02)
+    item_rate: float = positive(
         "By what the server multiplies the mean change of items' parameters.",
         1.0,
-        gt=0,
-        le=1e6,
         published=1.0,
         source="mcmahan2017, Algorithm 1",
     )

@@ -24,7 +24,7 @@ from dprec.federated.local_training import (
     cross_entropy,
     examples,
 )
-from dprec.federated.model import Parameters, Profile, Shapes, State, Update
+from dprec.federated.model import Parameters, Profile, Shapes, State, Update, positive
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
 
@@ -57,11 +57,9 @@ class LowRankUpdates(DrawsNegatives, LocallyTrained):
         "Passes of a device over its examples, in a round.", 2, ge=1, published=2, source=_CODE
     )
     batch: int = option("Most examples in a step.", 256, ge=1, published=256, source=_CODE)
-    rate: float = option(
+    rate: float = positive(
         "Step: of the table for each example, of the user's vector for their mean.",
         0.5,
-        gt=0,
-        le=1e6,
         published=0.5,
         source=_CODE,
     )

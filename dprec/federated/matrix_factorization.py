@@ -15,7 +15,7 @@ import numpy as np
 from dprec.arrays import Floats, Ints
 from dprec.components import option
 from dprec.federated.local_training import LocallyTrained, batches, scattered
-from dprec.federated.model import Parameters, Profile, State, Update
+from dprec.federated.model import Parameters, Profile, State, Update, positive
 from dprec.ratings import RatingScale
 
 
@@ -27,9 +27,7 @@ class AveragedFactorization(LocallyTrained):
     papers: ClassVar[tuple[str, ...]] = ("mcmahan2017", "chai2021")
     rank: int = option("Number of factors.", 8, ge=1, le=1024)
     ridge: float = option("Pull of a user's vector and of items' factors to 0, for each rating.", 0.1, ge=0)
-    deviation: float = option(
-        "Standard deviation of the first factors of items and users.", 0.1, gt=0, le=1e6
-    )
+    deviation: float = positive("Standard deviation of the first factors of items and users.", 0.1)
 
     def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
         """Return biases in the middle of the scale, and factors at random; see `FederatedModel.start`.

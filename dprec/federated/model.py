@@ -11,6 +11,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, pairwise
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from dprec.arrays import AnyArray, AnyInts, Floats, Int32s, Uint64s
 from dprec.completion import Profiles
-from dprec.components import Options, reference_of
+from dprec.components import Options, option, reference_of
 from dprec.errors import InputError
 from dprec.gradients import RoundDraws
 from dprec.predictions import Predict, cells_from_rows
@@ -33,6 +34,9 @@ Shapes = tuple[tuple[int, ...], ...]
 
 State = tuple[Floats, ...]
 """The arrays that a device keeps; of several devices, with the devices first."""
+
+positive = partial(option, gt=0, le=1e6)
+"""Declare a step or a standard deviation: above 0, and no more than single precision bears."""
 
 
 _NONE = np.zeros(0, dtype=np.int32)

@@ -25,7 +25,7 @@ from dprec.federated.local_training import (
     examples,
     scattered,
 )
-from dprec.federated.model import Parameters, Profile, State, Update
+from dprec.federated.model import Parameters, Profile, State, Update, positive
 from dprec.ratings import RatingScale
 
 
@@ -56,9 +56,7 @@ class NeuralFiltering(DrawsNegatives, LocallyTrained):
         published=4,
         source="he2017, section 4.1",
     )
-    deviation: float = option(
-        "Standard deviation of the first vectors of items and users.", 0.1, gt=0, le=1e6
-    )
+    deviation: float = positive("Standard deviation of the first vectors of items and users.", 0.1)
 
     def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
         """Return items' vectors of both parts, the layers with their biases, and the output's weights.

@@ -22,7 +22,7 @@ from dprec.federated.local_training import (
     cross_entropy,
     examples,
 )
-from dprec.federated.model import Parameters, Profile, State, Update
+from dprec.federated.model import Parameters, Profile, State, Update, positive
 from dprec.ratings import RatingScale
 
 _CODE = "zhang2023, the authors' code"
@@ -53,17 +53,15 @@ class PersonalTables(DrawsNegatives, LocallyTrained):
         "E: passes of a device over its examples, in a round.", 1, ge=1, published=1, source=_CODE
     )
     batch: int = option("B: most examples in a step.", 256, ge=1, published=256, source=_CODE)
-    rate: float = option("eta: step of the score function.", 0.1, gt=0, le=1e6, published=0.1, source=_CODE)
-    table_rate: float = option(
+    rate: float = positive("eta: step of the score function.", 0.1, published=0.1, source=_CODE)
+    table_rate: float = positive(
         "Step of the table, in steps of the score function, for each item of the catalogue.",
         80.0,
-        gt=0,
-        le=1e6,
         published=80.0,
         source=_CODE,
     )
-    deviation: float = option(
-        "Standard deviation of the first vectors of items.", 1.0, gt=0, le=1e6, published=1.0, source=_CODE
+    deviation: float = positive(
+        "Standard deviation of the first vectors of items.", 1.0, published=1.0, source=_CODE
     )
 
     def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:

@@ -17,7 +17,7 @@ from dprec.arrays import Floats
 from dprec.components import option
 from dprec.federated.adam import Adam
 from dprec.federated.local_training import DrawsNegatives, others
-from dprec.federated.model import Parameters, Profile, State, Update
+from dprec.federated.model import Parameters, Profile, State, Update, positive
 from dprec.ratings import RatingScale
 
 _SECTION = "he2020, section 4.1.2"
@@ -36,7 +36,7 @@ class OwnEdges(DrawsNegatives):
     ridge: float = option(
         "lambda: pull of items' vectors to 0, beside the mean of what devices send.", 1e-4, ge=0
     )
-    step_size: float = option("Step of Adam.", 0.001, gt=0, le=1e6, published=0.001, source=_SECTION)
+    step_size: float = positive("Step of Adam.", 0.001, published=0.001, source=_SECTION)
     first_moment: float = option("Decay of Adam's mean gradient.", 0.9, ge=0, lt=1)
     second_moment: float = option("Decay of Adam's mean squared gradient.", 0.999, ge=0, lt=1)
 

@@ -21,7 +21,7 @@ from dprec.federated.local_training import (
     cross_entropy,
     examples,
 )
-from dprec.federated.model import Parameters, Profile, State, Update
+from dprec.federated.model import Parameters, Profile, State, Update, positive
 from dprec.randomness import generator
 from dprec.ratings import RatingScale
 
@@ -51,16 +51,14 @@ class FederatedReconstruction(DrawsNegatives, LocallyTrained):
         source=_CODE,
     )
     epochs: int = option("Passes over the query set, in a round.", 1, ge=1, published=1, source=_CODE)
-    rate: float = option(
-        "Step of the table, for each example.", 0.1, gt=0, le=1e6, published=0.1, source=_CODE
-    )
+    rate: float = positive("Step of the table, for each example.", 0.1, published=0.1, source=_CODE)
     support_epochs: int = option(
         "Passes over the support set, before those.", 5, ge=1, published=5, source=_CODE
     )
-    support_rate: float = option(
-        "Step of the user's vector, for each example.", 0.02, gt=0, le=1e6, published=0.02, source=_CODE
+    support_rate: float = positive(
+        "Step of the user's vector, for each example.", 0.02, published=0.02, source=_CODE
     )
-    deviation: float = option("Standard deviation of the first vectors of items.", 0.1, gt=0, le=1e6)
+    deviation: float = positive("Standard deviation of the first vectors of items.", 0.1)
 
     def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
         """Return vectors at random, shape (items, size); see `FederatedModel.start`."""

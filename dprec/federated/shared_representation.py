@@ -18,7 +18,7 @@ from dprec.arrays import Floats
 from dprec.components import option
 from dprec.errors import InputError
 from dprec.federated.local_training import LocallyTrained, batches, scattered
-from dprec.federated.model import Parameters, Profile, State, Update
+from dprec.federated.model import Parameters, Profile, State, Update, positive
 from dprec.ratings import RatingScale
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class SharedRepresentation(LocallyTrained):
     papers: ClassVar[tuple[str, ...]] = ("collins2021",)
     size: int = option("Numbers of an item's vector.", 16, ge=1, le=1024)
     features: int = option("Features that the network makes of it.", 8, ge=1, le=1024)
-    rate: float = option("eta: step of a device, for each rating.", 0.005, gt=0, le=1e6)
+    rate: float = positive("eta: step of a device, for each rating.", 0.005)
     epochs: int = option(
         "Passes of a device over its ratings that train the representation, in a round.",
         1,
@@ -52,7 +52,7 @@ class SharedRepresentation(LocallyTrained):
         published=10,
         source="collins2021, section 5",
     )
-    deviation: float = option("Standard deviation of the first vectors of items.", 0.1, gt=0, le=1e6)
+    deviation: float = positive("Standard deviation of the first vectors of items.", 0.1)
 
     def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
         """Return items' vectors, and a layer of weights and biases; see `FederatedModel.start`.
