@@ -9,7 +9,7 @@ from typing import TypeVar
 from dprec.accounting import ComparableUnit, Trust
 from dprec.errors import InputError
 from dprec.protocols.base import TOLD
-from simulation.analysis.answer import guess, guess_in_words, price
+from simulation.analysis.answer import PROTECTED, guess, guess_in_words, price
 from simulation.analysis.decision import RECOVERED, SLACK, Candidate, Limits, candidates, decide
 from simulation.analysis.gains import (
     NOTHING_SENT,
@@ -28,7 +28,7 @@ from simulation.analysis.protocol_results import (
     metrics_of,
     read_comparison,
 )
-from simulation.analysis.vocabulary import Metric, listed, loss, number
+from simulation.analysis.vocabulary import Metric, grouped_by, listed, loss, number
 from simulation.storage.directories import TABLE
 
 _AT_MOST_IN_WORDS: dict[Trust, str] = {
@@ -68,7 +68,8 @@ class AdviceLimits(Limits):
         words += [f"{most:,.0f} bytes {what}" for what, most in limits.items() if math.isfinite(most)]
         words += [f"{self.max_recovered:.0%} of levels recovered"] if self.max_recovered < 1 else []
         words += [_AT_MOST_IN_WORDS[self.trust]] if self.trust in _AT_MOST_IN_WORDS else []
-        return ", ".join([*words, *(["with the item set hidden"] if self.hide_items else [])])
+        words += [f"without the {trust} model" for trust in self.without]
+        return ", ".join([*words, *(["with item sets hidden from the server"] if self.hide_items else [])])
 
 
 _Named = TypeVar("_Named", bound=str)
@@ -251,7 +252,8 @@ def advice_lines(advice: Advice) -> list[str]:
 
 def _revealed(best: ProtocolResult, limits: AdviceLimits) -> Iterator[str]:
     """Yield that item sets are revealed, where whole users are to be protected."""
-    if (limits.unit == "user" or best.lists) and not best.hides and best.server_sees != "nothing":
+    shown = not best.hides_from_server and best.server_sees != "nothing"
+    if shown and (limits.unit == "user" or best.lists):
         yield "  the server sees which items were rated; --hide-items leaves such protocols out"
 
 
@@ -309,7 +311,9 @@ def _against_popularity(advice: Advice) -> Iterator[str]:
 
 
 def _rule(against: Gain) -> str:
-    return f" (± is the {against.interval})" if against.interval else " (its uncertainty is unknown)"
+    if against.interval:
+        return f" (± is the {against.interval})"
+    return " (comparison.csv has no interval for this difference)"
 
 
 def _left_out(advice: Advice) -> Iterator[str]:
@@ -317,9 +321,10 @@ def _left_out(advice: Advice) -> Iterator[str]:
         if own := [result for result in advice.claimed_only if result.word == word]:
             because = f"because ε is {word} and not proved: {_names(own)}; --claimed counts a claim"
             yield f"left out, {because}"
-    if composed := advice.composed_only:
-        because = f"because ε holds by composition only: {_names(composed)}"
-        yield f"left out, {because}; --delta {_delta(composed):g} counts it"
+    by_delta = grouped_by((f"{each.delta or 0.0:g}", each) for each in advice.composed_only)
+    for delta, own in by_delta.items():
+        because = f"because ε ≤ {advice.limits.epsilon:g} holds only with δ = {delta}: {_names(own)}"
+        yield f"left out, {because}; --delta {delta} counts it"
 
 
 def _next_better(advice: Advice) -> Iterator[str]:
@@ -327,6 +332,7 @@ def _next_better(advice: Advice) -> Iterator[str]:
     if privacy:
         more = _price_in_privacy(privacy.result, limits)
         yield f"next better for ε: {_named(privacy, advice)}: {more}"
+        yield from _other_promise(privacy.result, advice)
     if traffic:
         own = traffic.result
         more_bytes = {
@@ -335,8 +341,24 @@ def _next_better(advice: Advice) -> Iterator[str]:
         }
         over = listed(f"{count:,.0f} more bytes{where}" for where, count in more_bytes.items() if count > 0)
         yield f"next better for bytes: {_named(traffic, advice)}: costs {over or 'no more'}"
+        yield from _other_promise(own, advice)
     if not (privacy or traffic):
         yield "no protocol of this comparison is more accurate within either limit"
+
+
+def _other_promise(result: ProtocolResult, advice: Advice) -> Iterator[str]:
+    """Yield in what the promise of a result differs from that of the best, beside epsilon."""
+    own, best = (_promise(each, advice.limits) for each in (result, advice.best.result))
+    if changed := [f"{what}: {own[what]} (not {best[what]})" for what in own if own[what] != best[what]]:
+        yield f"  its promise differs: {'; '.join(changed)}"
+
+
+def _promise(result: ProtocolResult, limits: AdviceLimits) -> dict[str, str]:
+    """Return whom users trust, what is protected and what the server sees, in words."""
+    unit: ComparableUnit = "user" if _per_user_only(result, limits) else limits.unit
+    kept = result.promised(unit) is not None or (unit == "user" and result.composed is not None)
+    protected = PROTECTED[unit][result.hides] if kept else "nothing"
+    return {"trust": result.trust, "protected": protected, "server sees": result.server_sees}
 
 
 def _more_privacy(result: ProtocolResult, limits: AdviceLimits) -> tuple[float, float, float]:

@@ -37,7 +37,7 @@ class Limits:
     trust: Trust = "central"
     """The most that may be trusted: protocols that need more are left out."""
     hide_items: bool = False
-    """Leave out protocols that reveal the item set."""
+    """Leave out protocols with which anybody, the server too, sees which items a user rated."""
     claimed: bool = False
     """Count an epsilon that a paper claims like one that is proved; otherwise it bounds nothing."""
     delta: float | None = None
@@ -46,13 +46,17 @@ class Limits:
     """Largest mean of the bytes that a network carries for a user, both ways."""
     max_recovered: float = 1.0
     """Largest share of the levels of ratings that an attack recovers."""
+    without: tuple[Trust, ...] = ()
+    """Trust models that cannot be had, whatever is trusted more."""
 
     def allow(self, result: ProtocolResult) -> bool:
         """Return whether a result asks for no more trust, and tells no more of item sets and levels."""
-        trusts_more = LEAST_TRUST_FIRST.index(result.needed_trust) > LEAST_TRUST_FIRST.index(self.trust)
+        trust = result.needed_trust
+        trusts_more = LEAST_TRUST_FIRST.index(trust) > LEAST_TRUST_FIRST.index(self.trust)
         # Where an attack finds nothing to look at, nothing is recovered.
         keeps = self.max_recovered == 1 or (result.mean(RECOVERED) or 0.0) <= self.max_recovered
-        return not trusts_more and keeps and (not self.hide_items or result.hides)
+        shows = self.hide_items and not result.hides_from_server
+        return not (trusts_more or trust in self.without or shows) and keeps
 
     def loss(self, result: ProtocolResult) -> float:
         """Return the loss of a result that counts; infinite without a bound."""

@@ -214,8 +214,13 @@ class ProtocolResult:
 
     @cached_property
     def hides(self) -> bool:
-        """Whether the item set is hidden."""
+        """Whether the item set is hidden from all who are not trusted with it."""
         return self.flag(_HIDES)
+
+    @property
+    def hides_from_server(self) -> bool:
+        """Whether nobody sees which items a user rated, a trusted server included."""
+        return self.hides and self.needed_trust != "central"
 
     @property
     def in_random_order(self) -> bool:

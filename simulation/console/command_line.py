@@ -274,9 +274,8 @@ def advise(
     untrusted: Annotated[
         bool, typer.Option("--untrusted", help="Only protocols whose server sees no true ratings.")
     ] = False,
-    hide_items: Annotated[
-        bool, typer.Option("--hide-items", help="Only protocols that hide the item set.")
-    ] = False,
+    without: parameters.Without = None,
+    hide_items: parameters.HideItems = False,
     claimed: Annotated[
         bool,
         typer.Option(
@@ -300,8 +299,9 @@ def advise(
     most = "secure-aggregation" if untrusted and trust == "central" else trust
     trusted = one_of("--trust", most, LEAST_TRUST_FIRST)
     unit = usual_unit(place) if per is None else one_of("--per", per, COMPARABLE_UNITS)
+    absent = tuple(one_of("--without", each, LEAST_TRUST_FIRST[1:]) for each in without or ())
     conditions = (trusted, hide_items, claimed, delta)
-    limits = AdviceLimits(epsilon, unit, max_bytes, *conditions, max_network_bytes, max_recovered)
+    limits = AdviceLimits(epsilon, unit, max_bytes, *conditions, max_network_bytes, max_recovered, absent)
     print_lines([*advice_lines(advice(place, limits, metric)), *declared_lines(place)])
 
 

@@ -105,6 +105,22 @@ MostTrust = Annotated[
         help="Trust model; what needs less trust counts too.",
     ),
 ]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without",
+        metavar="shuffle|secure-aggregation|central",
+        help="A trust model that cannot be had, such as shuffle where nobody runs shufflers; may be repeated.",
+    ),
+]
+HideItems = Annotated[
+    bool,
+    typer.Option(
+        "--hide-items",
+        help="Only protocols with which nobody, the server included, sees which items a user rated: none of "
+        "the central model.",
+    ),
+]
 MaxBytes = Annotated[
     float, typer.Option(metavar="B", show_default=False, help="Most bytes of a user's messages, both ways.")
 ]

@@ -93,6 +93,7 @@ TRUSTING = [
     trusting(trust, trust, 1.0, 1.0 - place / 10)
     for place, trust in enumerate(("local", "shuffle", "secure-aggregation", "central"))
 ]
+CLEAR = trusting("clear", "central", 1.0, 0.6) | {"hides_rated_items": True}
 COMPOSED = [trusting("composed", "secure-aggregation", 1.0, 0.9), line("summed", 0.01, 1.0)]
 CARRIED = [
     line("cheap", 1.0, 1.2, uplink_network_mean_per_user=21e3, downlink_network_mean_per_user=1e3),
@@ -116,6 +117,27 @@ ADVISED: dict[str, tuple[Rows, AdviceLimits, str]] = {
     **{
         f"trusting {most}": (TRUSTING, AdviceLimits(1.0, "user", trust=most, delta=1e-6), most)
         for most in LEAST_TRUST_FIRST
+    },
+    **{
+        f"trusting {most} without {absent}": (
+            TRUSTING,
+            AdviceLimits(1.0, "user", trust=most, delta=1e-6, without=absent),
+            name,
+        )
+        for most, absent, name in (
+            ("secure-aggregation", ("shuffle",), "secure-aggregation"),
+            ("secure-aggregation", ("secure-aggregation",), "shuffle"),
+            ("secure-aggregation", ("secure-aggregation", "shuffle"), "local"),
+            ("central", ("central",), "secure-aggregation"),
+        )
+    },
+    **{
+        f"trusting {most}, item sets hidden from the server": (
+            [*TRUSTING, CLEAR],
+            AdviceLimits(1.0, "user", trust=most, delta=1e-6, hide_items=True),
+            "secure-aggregation",
+        )
+        for most in LEAST_TRUST_FIRST[2:]
     },
     **{
         f"within {within}": (CARRIED, AdviceLimits(1.0, "rating", **within), name)
@@ -328,6 +350,14 @@ def test_advice_is_told_as_approved(table: Table) -> None:
         "sets of items revealed": (
             [random_order(), listed("clear", 1.0, 0.1, hides_rated_items=False)],
             AdviceLimits(1.0, "user", delta=1e-6),
+        ),
+        "a trusted server that hides item sets from all others": (
+            [CLEAR],
+            AdviceLimits(1.0, "user", delta=1e-6),
+        ),
+        "two deltas": (
+            [*COMPOSED, trusting("mixed", "shuffle", 1.0, 0.95) | {"delta": 1e-7}],
+            AdviceLimits(1.0, "user", 1000),
         ),
         "with a delta": (
             [trusting("composed", "shuffle", 1.0, 0.9), quiet(1.05)],

@@ -49,3 +49,29 @@ def test_one_comparison_is_asked_for(directory: Path | None, data: str | None, w
     with refused_at(where) as refused:
         given_or_kept(directory, data)
     assert refused.value.accepted.endswith(", ".join(KEPT))
+
+
+@pytest.mark.parametrize(
+    ("options", "best", "said"),
+    [
+        ((), "best-central-per-user", "the server sees item sets"),
+        (("--hide-items",), "best-secure-aggregation-per-user", "the server sees noisy sums only"),
+        (("--without", "central"), "best-secure-aggregation-per-user", "the server sees noisy sums only"),
+        (
+            ("--hide-items", "--without", "secure-aggregation"),
+            "best-shuffle-per-user",
+            "the server sees noisy messages, not whose",
+        ),
+        (
+            ("--trust", "shuffle", "--without", "shuffle"),
+            "best-local-per-user",
+            "the server sees noise only",
+        ),
+    ],
+)
+def test_nobody_sees_what_is_to_be_hidden_and_nobody_is_needed_who_is_not_there(
+    dprec: Any, options: tuple[str, ...], best: str, said: str
+) -> None:
+    told = dprec("advise", "--data", "msweb", "--epsilon", "1", "--delta", "1e-6", *options).out
+    assert f": {best} at ε 1 per user" in told
+    assert said in told
