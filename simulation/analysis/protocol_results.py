@@ -470,9 +470,9 @@ class ComparisonFiles:
 
     @property
     def epsilons(self) -> list[float]:
-        """The budgets that protocols were given unless they had their own."""
-        given = self.config.get("epsilons")
-        return [float(each) for each in given or () if isinstance(each, int | float)]
+        """The budgets that protocols ran at, of those that they were given unless they had their own."""
+        given, run = self.config.get("epsilons"), {result.budget for result in self.results}
+        return [float(each) for each in given or () if each in run]
 
     @property
     def waiting(self) -> str | None:

@@ -110,7 +110,7 @@ Without = Annotated[
     typer.Option(
         "--without",
         metavar="shuffle|secure-aggregation|central",
-        help="A trust model that cannot be had, such as shuffle where nobody runs shufflers; may be repeated.",
+        help="A trust model that cannot be had, as shuffle where nobody runs shufflers; may be repeated.",
     ),
 ]
 HideItems = Annotated[

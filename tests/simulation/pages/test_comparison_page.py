@@ -7,9 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from dprec.accounting import LEAST_TRUST_FIRST
+from simulation.analysis.protocol_results import read_comparison
+from simulation.pages.comparison_page import parts_of
 from simulation.storage.columns import read_rows
+from simulation.storage.directories import COMPARISON
 from simulation.storage.files import csv_of_rows
 from tests.simulation.pages.browser import Browser, in_browser
 from tests.simulation.pages.conftest import RANDOMIZED, add_baseline, words_of, write_comparison
@@ -133,3 +137,14 @@ def test_the_grid_begins_with_what_the_answer_is_about(tmp_path: Path) -> None:
     captions = re.findall(r"<caption>The protocol to take, held against nothing sent: (.*?)</caption>", page)
     assert captions == ["ε for the value of one rating", "ε for one rating, given or not"]
     assert re.findall(r'class="taken"><b><a href="#row-\d">(.*?)</a>', page) == ["shown"]
+
+
+def test_only_budgets_that_ran_have_a_column(tmp_path: Path) -> None:
+    """Of a quick comparison, of which the middle one alone runs."""
+    folder = write_comparison(
+        tmp_path / "quick", [{"name": "own", "rmse": 0.8}], epsilons=[1.0], seeds=[1], quick=True
+    )
+    config = yaml.safe_load((folder / COMPARISON).read_text())
+    (folder / COMPARISON).write_text(yaml.safe_dump({**config, "epsilons": [0.5, 1.0, 8.0]}))
+    (part,) = parts_of(read_comparison(folder))
+    assert {cell.epsilon for cell in part.grid} == {1.0}
