@@ -214,16 +214,27 @@ def presets() -> dict[str, Path]:
 def find_configuration(config: str | Path) -> Path:
     """Return the file that a path, which takes precedence, or the name of a preset stands for.
 
-    Raises InputError when there is neither, with the presets that have the most similar names.
+    Raises InputError when there is neither, with the presets that have the most similar names, or what sets
+    the promise that a comparison calls so.
     """
     path, known = Path(config), presets()
     if str(config) in known and not path.is_file():
         return known[str(config)]
     if path.exists():
         return path
-    nearest = get_close_matches(path.stem, known, n=3)
-    accepted = f"a file, or a preset: {', '.join(nearest) or 'see dprec list'}"
+    nearest = _promised(path.stem) or ", ".join(get_close_matches(path.stem, known, n=3)) or "see dprec list"
+    accepted = f"a file (of a comparison, config.yaml of a run in its cells/), or a preset: {nearest}"
     raise InputError(str(config), "neither a file nor a preset", accepted)
+
+
+def _promised(name: str) -> str:
+    """Return the preset, with options, of a promise that comparisons call by a name; empty if none do."""
+    # Whoever finds a file does without the protocols.
+    from dprec.protocols.best import promises
+
+    settings = flatten(promises("ratings", "rating").get(name, {}))
+    kind = settings.pop("kind", "")
+    return " ".join([kind, *(f"--set protocol.{key}={value}" for key, value in settings.items())])
 
 
 def preset_summary(path: Path) -> str:

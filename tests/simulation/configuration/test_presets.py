@@ -14,6 +14,7 @@ import yaml
 from dprec.accounting import ComparableUnit
 from dprec.components import Options, deviations, published_of
 from dprec.errors import InputError
+from dprec.protocols.best import promises
 from simulation import load
 from simulation.analysis.answer import PROTECTED
 from simulation.analysis.description import describe
@@ -60,6 +61,16 @@ def test_what_is_neither_is_refused_with_the_nearest_names() -> None:
     assert "blp-mf" in caught.value.accepted
     with refused_at("/somewhere/0123456789.yaml"):
         find_configuration("/somewhere/0123456789.yaml")
+
+
+@pytest.mark.parametrize("name", promises("ratings", "rating"))
+def test_the_name_of_a_promise_in_a_comparison_is_refused_with_what_sets_it(name: str) -> None:
+    with pytest.raises(InputError) as caught:
+        find_configuration(name)
+    assert "cells/" in caught.value.accepted
+    preset, *overrides = caught.value.accepted.rpartition(": ")[2].split(" --set ")
+    entry = {own.protocol: own for own in load_comparison("compare-answer").cells if own.epsilon == 1.0}[name]
+    assert load(preset, overrides).protocol == entry.config.protocol
 
 
 def test_every_preset_has_a_name_and_a_description_of_its_own() -> None:
