@@ -33,9 +33,6 @@ _BETWEEN: dict[tuple[Trust, str], str] = {
 }
 """Who stands between devices and server, for what kind of report."""
 
-_LONGEST = 16
-"""Letters of a user's id for which a drawing has room."""
-
 
 class Step(NamedTuple):
     """Messages of one kind, one way."""
@@ -81,9 +78,8 @@ def drawing_of(run: RunRecord) -> Drawing | None:
         network = size(float(run.traffic[f"{way}link_network_bytes"][0]))
         return f"{way}: {payload:,} bytes, {message:,} in messages, {network} on the network"
 
-    shown = told.user if len(told.user) <= _LONGEST else f"{told.user[: _LONGEST - 1]}…"
     return Drawing(
-        user=f"user {shown}, {plural(told.ratings, 'rating')}",
+        user=f"{f'user {told.user}' if run.made_up else 'one user'}, {plural(told.ratings, 'rating')}",
         steps=[_step(each, run.summary.privacy.trust) for each in told.messages],
         totals=(total("up"), total("down")),
         server_sees=result_of(run.summary).server_sees,

@@ -240,6 +240,12 @@ def report(
             help="Write a page too that holds the pages of runs, and the table, that it links to.",
         ),
     ] = False,
+    examples: Annotated[
+        bool,
+        typer.Option(
+            "--examples", help="Show a user's ratings on the page of a run, which are personal data."
+        ),
+    ] = False,
     quiet: parameters.Quiet = False,
 ) -> None:
     """Draw the page of a run, a comparison or an audit anew.
@@ -249,7 +255,8 @@ def report(
     with progress_bar(quiet, "reading the files") as progress:
         from simulation.pages import report as build_report
 
-        page = build_report(directory, users_a_day, progress, png=png, single_file=single_file)
+        shown = {"png": png, "single_file": single_file, "examples": examples}
+        page = build_report(directory, users_a_day, progress, **shown)
     if not quiet:
         from simulation.console.results import print_projection
 

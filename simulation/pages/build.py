@@ -59,6 +59,7 @@ def report(
     *,
     png: bool = False,
     single_file: bool = False,
+    examples: bool = False,
 ) -> Path:
     """Build the page and the figures of the directory of a run, a comparison or an audit.
 
@@ -72,6 +73,8 @@ def report(
         Whether the figures are written as PNG too.
     single_file : bool
         Whether a page is written too that holds what the page links to: the pages of runs, and the table.
+    examples : bool
+        Whether the page of a run shows a user's ratings, which are personal data; made-up ones are shown.
 
     Returns
     -------
@@ -88,7 +91,7 @@ def report(
     if single_file and (folder / TABLE).is_file():
         report_runs(folder, progress, png=png)
     try:
-        page = _page_of(folder, population, _keeping(folder, progress, png))
+        page = _page_of(folder, population, _keeping(folder, progress, png), examples=examples)
         write_atomically(folder / REPORT, page)
         if not single_file:
             return folder / REPORT
@@ -98,7 +101,7 @@ def report(
     return folder / SINGLE_FILE
 
 
-def _page_of(folder: Path, population: float | None, draw: Draw) -> str:
+def _page_of(folder: Path, population: float | None, draw: Draw, *, examples: bool) -> str:
     if (folder / AUDIT).is_file():
         audit = parse_audit(read_text(folder / AUDIT, "a file that `dprec audit` wrote"), str(folder / AUDIT))
         values = audit.model_dump(by_alias=True)
@@ -107,7 +110,8 @@ def _page_of(folder: Path, population: float | None, draw: Draw) -> str:
         return comparison_page(read_comparison(folder), population, draw)
     run = read_run(folder)
     config = (folder / CONFIG).read_text(encoding="utf-8")
-    return run_page(run, config, population, draw, declared_in_run(run.summary, folder))
+    declared = declared_in_run(run.summary, folder)
+    return run_page(run, config, population, draw, declared, examples=examples)
 
 
 def report_runs(directory: str | Path, progress: Progress = silent, *, png: bool = False) -> None:

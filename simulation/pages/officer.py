@@ -47,10 +47,20 @@ class Subject:
         return None if basic is None else (basic, 0.0)
 
 
-def officer_section(subjects: Sequence[Subject], suffix: str = "", words: str = "") -> Section:
+NO_PERSONAL_DATA = (
+    "This page names no user and shows nobody's ratings; files of the runs beside it do, such as "
+    "predictions.csv.gz."
+)
+"""What a page holds that shows figures over users alone."""
+
+
+def officer_section(
+    subjects: Sequence[Subject], suffix: str = "", words: str = "", *, page: str = NO_PERSONAL_DATA
+) -> Section:
     """Return the section that answers an officer's questions; empty without a protocol.
 
-    ``suffix``: of its anchor; ``words``: what distinguishes it from others of the page.
+    ``suffix``: of its anchor; ``words``: what distinguishes it from others of the page; ``page``: which
+    personal data the page itself holds.
     """
 
     def answered(subject: Subject) -> Column[_Question]:
@@ -59,7 +69,7 @@ def officer_section(subjects: Sequence[Subject], suffix: str = "", words: str = 
     asked: Column[_Question] = Column("question", holds=str, text=lambda question: question.words)
     caption = "Answers follow from what the runs promised, sent and lost"
     shown = table(caption, [asked, *map(answered, subjects)], _QUESTIONS, sortable=False, style="officer")
-    content = (shown, _FOR_ALL) if subjects else ()
+    content = (shown, _FOR_ALL, page) if subjects else ()
     return Section(f"officer{suffix}", f"For the privacy officer{words}", content)
 
 

@@ -40,7 +40,7 @@ from simulation.analysis.vocabulary import (
 from simulation.configuration.strict_yaml import at
 from simulation.pages.drawing import Draw
 from simulation.pages.noise import noise_plot
-from simulation.pages.officer import Subject, officer_section
+from simulation.pages.officer import NO_PERSONAL_DATA, Subject, officer_section
 from simulation.pages.page import Section, page, render_template, table
 from simulation.pages.run_figures import HELD_AGAINST, averaging_plot, rounds_plot, summary_plot
 from simulation.pages.sections import (
@@ -55,11 +55,28 @@ from simulation.storage.run_files import RunRecord
 from simulation.storage.summary import NEARLY_ALL, Summary
 from strategies.participation import RoundRecord
 
+_EXAMPLES_LEFT_OUT = (
+    "Left out, because the ratings of a user are personal data: dprec report DIR --examples shows them."
+)
+_EXAMPLES_SHOWN = (
+    "This page holds personal data: the identifier and true ratings of a user. Share it with nobody who must "
+    "not see them; dprec report DIR draws it without."
+)
+
 
 def run_page(
-    run: RunRecord, config_text: str, population: float | None, draw: Draw, declared: Sequence[str] = ()
+    run: RunRecord,
+    config_text: str,
+    population: float | None,
+    draw: Draw,
+    declared: Sequence[str] = (),
+    *,
+    examples: bool = False,
 ) -> str:
-    """Return the page of a run: its files, the text of config.yaml, what is said of declared promises."""
+    """Return the page of a run: its files, the text of config.yaml, what is said of declared promises.
+
+    ``examples``: whether it shows a user's ratings that are somebody's.
+    """
     summary, attacks, drawing = run.summary, run.summary.attacks, drawing_of(run)
     grouped = [
         GroupLine(summary.name, None, by, own) for by, every in summary.groups.items() for own in every
@@ -67,18 +84,20 @@ def run_page(
     attacked = [] if attacks is None else [Attacked(summary.name, None, attacks.reached)]
     notes = [] if attacks is None else [note for each in attacks.performed for note in each.notes]
     sent = "" if drawing is None else render_template("sent.svg", drawing=drawing)
+    shown = examples or run.made_up
+    personal = _EXAMPLES_SHOWN if examples else "All users are made up." if shown else NO_PERSONAL_DATA
     sections = [
-        officer_section([Subject(result_of(summary), summary)]),
+        officer_section([Subject(result_of(summary), summary)], page=personal),
         *([projection_section(run_projections(run, population), population)] if population else []),
         Section("sent", "What leaves one device", (sent,), folded=False),
         attack_section(attacked, notes),
         Section("periods-section", "What reports tell in the course of time", (averaging_plot(run),)),
-        _example_section(run),
+        _example_section(run, shown=shown),
         _ranking_section(run),
         groups_section(grouped),
         Section("noise-section", "Noise of the mechanism", [noise_plot(run.channel)] if run.channel else []),
         _rounds_section(run),
-        _completion_section(run),
+        _completion_section(run, shown=shown),
         _provenance(run, config_text, projected=population is not None),
     ]
     metric = main_metric(summary.accuracy.metrics())
@@ -153,18 +172,24 @@ def _left_out(summary: Summary) -> list[str]:
     return said
 
 
-def _example_section(run: RunRecord) -> Section:
-    """Return the section with some predictions of one user, if anybody has enough test ratings."""
+def _example_section(run: RunRecord, *, shown: bool) -> Section:
+    """Return the section with some predictions of one user, if anybody has enough test ratings.
+
+    ``shown``: whether they may be shown; otherwise only what shows them is said.
+    """
     names, example = run.summary.item_names, run.example
     columns: list[Column[tuple[str, float, float]]] = [
         text_column("item", lambda row: names.get(row[0], row[0])),
         figure_column("true rating", "", itemgetter(1), "{:g}".format),
         figure_column("prediction", "", itemgetter(2), 2),
     ]
-    shown = (
-        "" if example is None else table(f"Test ratings of user {example.user}", columns, example.predicted)
-    )
-    return Section("example", "Predictions for one user", (shown,))
+    content: tuple[Markup | str, ...] = ()
+    if example is not None and shown:
+        rows = table(f"Test ratings of user {example.user}", columns, example.predicted)
+        content = ("" if run.made_up else _EXAMPLES_SHOWN, rows)
+    elif example is not None:
+        content = (_EXAMPLES_LEFT_OUT,)
+    return Section("example", "Predictions for one user", content)
 
 
 def _ranking_section(run: RunRecord) -> Section:
@@ -207,8 +232,11 @@ def _rounds_section(run: RunRecord) -> Section:
     return Section("rounds-section", "Round by round", (rounds_plot(run), shown))
 
 
-def _completion_section(run: RunRecord) -> Section:
-    """Return the section on what the completion learned: its diagnostics, a mixture, or two domains."""
+def _completion_section(run: RunRecord, *, shown: bool) -> Section:
+    """Return the section on what the completion learned: its diagnostics, a mixture, or two domains.
+
+    ``shown``: whether the ratings of a user may be.
+    """
     learned, domains = run.summary, run.summary.domains
     rows = [
         (key.replace("x_sim", "X-Sim").replace("_", " "), _shown(value))
@@ -225,7 +253,7 @@ def _completion_section(run: RunRecord) -> Section:
             kept = f"{side.edges_from_away:,} and {side.edges_to_bridges:,} edges kept"
             rows.append((f"items of {side.name}", f"{counts}, {side.bridges:,} bridges; {kept}"))
         rows.append(("edges between the domains", f"{domains.edges_between:,}"))
-    if domains is not None and (ego := domains.alter_ego) is not None:
+    if shown and domains is not None and (ego := domains.alter_ego) is not None:
         names, rating = learned.item_names, "{:g}".format
         columns: list[Column[tuple[str, tuple[str, float]]]] = [
             text_column("item", lambda row: names.get(row[1][0], row[1][0])),

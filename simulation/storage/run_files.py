@@ -129,6 +129,11 @@ class RunRecord:
     example: ExampleUser | None = None
     """Some of a user's predictions, if they are read."""
 
+    @property
+    def made_up(self) -> bool:
+        """Whether its ratings are nobody's."""
+        return self.summary.dataset.kind in _MADE_UP
+
     def as_stored(self) -> RunRecord:
         """Return the record with NaN for every number that no file holds."""
         columns = [

@@ -72,6 +72,7 @@ def test_of_real_people_no_contents_are_kept(tmp_path: Path, kind: str, shown: b
     stored, drawing = drawing_from(tmp_path / "run")
     assert stored.messages is not None
     assert any(each.begins for each in stored.messages.messages) is shown
+    assert drawing.user.startswith("user 1, " if shown else "one user, ")
     assert drawing.steps[1].title == "report"
 
 
@@ -85,7 +86,7 @@ def test_hostile_names_are_text(tmp_path: Path, tiny: dict[str, Any]) -> None:
     svg = drawing_svg(drawing)
     assert "prefers-color-scheme: dark" in svg
     assert "<script" not in svg
-    assert drawing.user == "user <script>alert(1…, 9 ratings"
+    assert drawing.user == "one user, 9 ratings"
     assert ElementTree.fromstring(svg).find(f".//{SVG}script") is None
 
 

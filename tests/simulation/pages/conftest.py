@@ -191,6 +191,26 @@ def alter_summary(directory: Path, altered: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(summary))
 
 
+def _layers(*counts: int) -> dict[str, int]:
+    names = "bridges", "next_to_bridges", "away_from_bridges", "edges_to_bridges", "edges_from_away"
+    return dict(zip(names, counts, strict=True))
+
+
+CROSS_DOMAIN = {
+    "source": {"name": "A", **_layers(90, 9, 1, 40, 2)},
+    "target": {"name": "B", **_layers(80, 4, 2, 30, 1)},
+    "edges_between": 400,
+    "alter_ego": {
+        "user": "7",
+        "scale": [1.0, 5.0],
+        "source_ratings": 20,
+        "items": 18,
+        "before": [["A:1", 2.0], ["A:2", 4.0]],
+        "after": [["B:3", 5.0], ["B:4", 3.0]],
+    },
+}
+
+
 def write_comparison(
     directory: Path,
     protocols: Sequence[dict[str, Any]] | None = None,
@@ -257,7 +277,9 @@ def comparison_directory(tmp_path: Path) -> Directories:
     return partial(write_comparison, tmp_path / "comparison")
 
 
-def words_of(directory: Path, population: float | None = None) -> tuple[str, dict[str, Plot]]:
+def words_of(
+    directory: Path, population: float | None = None, *, examples: bool = False
+) -> tuple[str, dict[str, Plot]]:
     """Return a page whose figures are left blank, which takes no time to draw; and these figures."""
     plots: dict[str, Plot] = {}
 
@@ -267,7 +289,7 @@ def words_of(directory: Path, population: float | None = None) -> tuple[str, dic
 
     if holds_comparison(directory):
         return comparison_page(read_comparison(directory), population, blank), plots
-    return run_page(read_run(directory), "", population, blank), plots
+    return run_page(read_run(directory), "", population, blank, examples=examples), plots
 
 
 @pytest.fixture(scope="module")

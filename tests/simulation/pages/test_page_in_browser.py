@@ -16,29 +16,9 @@ from simulation.pages.audit_page import audit_page
 from simulation.storage.files import csv_of_rows
 from simulation.storage.summary import GroupSummary
 from tests.simulation.pages.browser import ENTER, TAB, Browser, in_browser
-from tests.simulation.pages.conftest import HOSTILE, write_comparison, write_run
+from tests.simulation.pages.conftest import CROSS_DOMAIN, HOSTILE, write_comparison, write_run
 
 pytestmark = in_browser
-
-
-def _layers(*counts: int) -> dict[str, int]:
-    names = "bridges", "next_to_bridges", "away_from_bridges", "edges_to_bridges", "edges_from_away"
-    return dict(zip(names, counts, strict=True))
-
-
-CROSS_DOMAIN = {
-    "source": {"name": "A", **_layers(90, 9, 1, 40, 2)},
-    "target": {"name": "B", **_layers(80, 4, 2, 30, 1)},
-    "edges_between": 400,
-    "alter_ego": {
-        "user": "7",
-        "scale": [1.0, 5.0],
-        "source_ratings": 20,
-        "items": 18,
-        "before": [["A:1", 2.0], ["A:2", 4.0]],
-        "after": [["B:3", 5.0], ["B:4", 3.0]],
-    },
-}
 
 
 def _group(name: str, users: int, rmse: float) -> dict[str, Any]:

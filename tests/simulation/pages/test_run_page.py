@@ -12,7 +12,7 @@ from simulation import run
 from simulation.pages.run_page import run_tiles
 from simulation.storage.summary import read_summary
 from tests.approved import check
-from tests.simulation.pages.conftest import words_of, write_run
+from tests.simulation.pages.conftest import CROSS_DOMAIN, words_of, write_run
 
 Directories = Callable[..., Path]
 
@@ -93,3 +93,38 @@ def test_a_run_is_answered_in_figures(tmp_path: Path) -> None:
         summary = read_summary(write_run(tmp_path / name, **settings, altered=altered))
         said += [f"# {name}", *(" | ".join(tile) for tile in run_tiles(summary))]
     check("answers-of-runs", "\n".join(said))
+
+
+PERSONAL = "This page holds personal data: the identifier and true ratings of a user."
+
+
+def test_ratings_of_people_are_shown_only_if_asked_for(tmp_path: Path, tiny: dict[str, Any]) -> None:
+    file, folder = tmp_path / "ratings.csv", tmp_path / "run"
+    lines = [f"user-{user},{item},{1 + item % 5}" for user in "abc" for item in range(20)]
+    file.write_text("\n".join(["user,item,rating", *lines]))
+    split = {"kind": "holdout", "test_fraction": 0.5}
+    run({**tiny, "dataset": {"kind": "csv", "path": str(file)}, "split": split}, folder, page=False)
+    page = words_of(folder)[0]
+    assert "user-" not in page
+    assert PERSONAL not in page
+    assert page.count("This page names no user and shows nobody&#39;s ratings") == 1
+    assert "Left out, because the ratings of a user are personal data: dprec report DIR --examples" in page
+    page = words_of(folder, examples=True)[0]
+    assert len(set(re.findall("Test ratings of user (user-[abc])<", page))) == 1
+    # For the officer, and where they are.
+    assert page.count(PERSONAL) == 2
+    assert "names no user" not in page
+
+
+@pytest.mark.parametrize(
+    ("kind", "examples", "shown"),
+    [("synthetic-domains", False, True), ("douban", False, False), ("douban", True, True)],
+)
+def test_an_alter_ego_is_shown_only_if_asked_for(
+    run_directory: Directories, kind: str, examples: bool, shown: bool
+) -> None:
+    altered = {"protocol": "x-map", "domains": CROSS_DOMAIN, "dataset.kind": kind}
+    page = words_of(run_directory(altered=altered), examples=examples)[0]
+    assert ("AlterEgo of user 7" in page) is shown
+    assert ("All users are made up." in page) is (kind == "synthetic-domains")
+    assert (PERSONAL in page) is examples
