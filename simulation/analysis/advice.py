@@ -9,7 +9,7 @@ from typing import TypeVar
 from dprec.accounting import ComparableUnit, Trust
 from dprec.errors import InputError
 from dprec.protocols.base import TOLD
-from simulation.analysis.answer import PROTECTED, guess, guess_in_words, price
+from simulation.analysis.answer import guess, guess_in_words, price, protected
 from simulation.analysis.decision import RECOVERED, SLACK, Candidate, Limits, candidates, decide
 from simulation.analysis.gains import (
     NOTHING_SENT,
@@ -357,8 +357,8 @@ def _promise(result: ProtocolResult, limits: AdviceLimits) -> dict[str, str]:
     """Return whom users trust, what is protected and what the server sees, in words."""
     unit: ComparableUnit = "user" if _per_user_only(result, limits) else limits.unit
     kept = result.promised(unit) is not None or (unit == "user" and result.composed is not None)
-    protected = PROTECTED[unit][result.hides] if kept else "nothing"
-    return {"trust": result.trust, "protected": protected, "server sees": result.server_sees}
+    what = protected(unit, result.hides, lists=result.lists) if kept else "nothing"
+    return {"trust": result.trust, "protected": what, "server sees": result.server_sees}
 
 
 def _more_privacy(result: ProtocolResult, limits: AdviceLimits) -> tuple[float, float, float]:

@@ -19,6 +19,11 @@ PROTECTED: dict[ComparableUnit, dict[bool, str]] = {
 """What is protected, by the unit and whether the item set is hidden."""
 
 
+def protected(unit: ComparableUnit, hides: bool, *, lists: bool) -> str:
+    """Return what is protected, of lists an item in place of a rating."""
+    return "one item, in the set or not" if lists and unit == "rating" else PROTECTED[unit][hides]
+
+
 class Answer(NamedTuple):
     """What a comparison says of one evaluation at its reference budget."""
 
@@ -106,7 +111,8 @@ def _sentence(
     best, against, digits = cell.best, cell.against, gain_digits(metric)
     assert best is not None, "a choice without a protocol"
     delta = "" if cell.delta is None else f", δ = {cell.delta:g}"
-    lead = f"ε = {cell.epsilon:g} for {PROTECTED[cell.unit][cell.hides]}{delta}: "
+    kept = protected(cell.unit, cell.hides, lists=best.lists)
+    lead = f"ε = {cell.epsilon:g} for {kept}{delta}: "
     nothing, sets, popular = (reached[name] for name in (NOTHING_SENT, SETS_ONLY, POPULARITY))
     bases = [] if nothing is None else [number(nothing, digits)]
     # Item sets count where they are revealed.
@@ -186,7 +192,7 @@ def guess_in_words(epsilon: float, unit: ComparableUnit, result: ProtocolResult)
 def guessed(epsilon: float, unit: ComparableUnit, result: ProtocolResult) -> str:
     """Say what an epsilon leaves uncertain: no item set that is seen, no profiles that are further apart."""
     if unit == "rating":
-        return "one rating"
+        return "one item" if result.lists else "one rating"
     if not result.hides:
         return "all values that a user sends"
     between = _between(epsilon, result)

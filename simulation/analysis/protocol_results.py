@@ -463,6 +463,12 @@ class ComparisonFiles:
         return "user" if unit_from_text(self._part("match").get("epsilon")) == "user" else "rating"
 
     @property
+    def unit_in_words(self) -> str:
+        """The same in words: of lists, what is no user is an item."""
+        listing = bool(self.results) and all(result.lists for result in self.results)
+        return "item" if listing and self.matched_unit == "rating" else self.matched_unit
+
+    @property
     def matched_delta(self) -> float | None:
         """The delta that every protocol was given beside it; None if losses are added up."""
         delta = self._part("match").get("delta")

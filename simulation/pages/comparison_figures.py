@@ -262,6 +262,8 @@ class EpsilonAxis:
     """With which the losses per user hold, by composition; by default they are sums."""
     asked: bool = False
     """Whether it shows the requested budgets; the unit is then theirs."""
+    lists: bool = False
+    """Whether they are of lists, whose ratings are items."""
 
     def value(self, result: ProtocolResult) -> float | None:
         """Return a result's value on the axis; None if it has none."""
@@ -272,7 +274,8 @@ class EpsilonAxis:
     @property
     def name(self) -> str:
         """What it counts."""
-        return f"{'requested ' if self.asked else ''}ε per {self.unit}"
+        unit = "item" if self.lists and self.unit == "rating" else self.unit
+        return f"{'requested ' if self.asked else ''}ε per {unit}"
 
     @property
     def label(self) -> str:

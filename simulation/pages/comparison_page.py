@@ -12,7 +12,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from dprec.accounting import LEAST_TRUST_FIRST
-from simulation.analysis.answer import PROTECTED, Answer, answer_to, price
+from simulation.analysis.answer import Answer, answer_to, price, protected
 from simulation.analysis.columns import (
     RUNS,
     ResultColumn,
@@ -159,7 +159,8 @@ class Part:
     def plot(self) -> Plot | None:
         """Return the plot of accuracy against epsilon and bytes."""
         asked = any(result.falls_short for result in self.results)
-        axis = EpsilonAxis(self.files.matched_unit, self.files.matched_delta, asked)
+        lists = all(result.lists for result in self.results)
+        axis = EpsilonAxis(self.files.matched_unit, self.files.matched_delta, asked, lists)
         return accuracy_plot(self.results, self.evaluation.metric, axis, self.looks, self.suffix)
 
 
@@ -225,7 +226,7 @@ def _in_words(files: ComparisonFiles) -> str:
     at_budgets = ""
     if budgets:
         values = listed(f"{budget:g}" for budget in budgets)
-        at_budgets = f" at {plural(len(budgets), 'budget')}, ε = {values} per {files.matched_unit},"
+        at_budgets = f" at {plural(len(budgets), 'budget')}, ε = {values} per {files.unit_in_words},"
     beside = f" beside {plural(len(baselines), 'baseline')}" if baselines else ""
     repeats = (plural(len(own), word) for own, word in ((seeds, "seed"), (folds, "fold")) if own)
     sets = " and ".join(dict.fromkeys(str(row.get("dataset")) for row in runs))
@@ -288,7 +289,11 @@ def _columns(part: Part) -> list[ResultColumn]:
         return Markup('<span class="chip look-{}" aria-hidden="true"></span>{}{}').format(look, name, kind)
 
     name: ResultColumn = Column("protocol", holds=str, value=attrgetter("name"), text=named)
-    linked = replace(asked, text=lambda result: part.link(result, asked.text(result)))
+    linked = replace(
+        asked,
+        unit=f"per {part.files.unit_in_words}",
+        text=lambda result: part.link(result, asked.text(result)),
+    )
     needed: ResultColumn = text_column("users needed", lambda result: users_needed(part.courses, result))
     return [name, linked, *others, *([needed] if part.courses else [])]
 
@@ -297,9 +302,8 @@ def _headline(part: Part, taken: Sequence[ProtocolResult | None]) -> Markup:
     """Return a row per protocol, at most ten, and where all others are; what the answer takes is marked."""
     shown, others = headline_rows(part.results, part.evaluation.metric)
     budget = reference_budget(part.results)
-    asked = (
-        "" if budget is None else f" at ε = {budget:g} per {part.files.matched_unit}, or the nearest it has"
-    )
+    unit = part.files.unit_in_words
+    asked = "" if budget is None else f" at ε = {budget:g} per {unit}, or the nearest it has"
 
     def attributes(result: ProtocolResult) -> Mapping[str, str]:
         marked = "base" if result.baseline == NOTHING_SENT else "taken" if result in taken else ""
@@ -362,8 +366,8 @@ def _grids(part: Part) -> Iterator[Markup]:
             deltas = {f" with δ = {cell.delta:g}" for row in rows for cell in row if cell.delta is not None}
             trust: Column[list[GridCell]] = Column("trust", holds=str, text=_trusted)
             columns = [trust, *(_at_epsilon(place, cell, part) for place, cell in enumerate(rows[0]))]
-            protected = f"{PROTECTED[unit][hides]}{', or'.join(sorted(deltas))}"
-            caption = f"The protocol to take{held}: ε for {protected}"
+            kept = protected(unit, hides, lists=any(each.lists for each in part.results))
+            caption = f"The protocol to take{held}: ε for {kept}{', or'.join(sorted(deltas))}"
             yield table(caption, columns, rows, sortable=False, style="grid")
 
 
@@ -522,6 +526,6 @@ def _provenance(files: ComparisonFiles, *, projected: bool) -> Section:
         data_in_words({**row, "kind": row.get("dataset")}, lists=row.get("ndcg_at_10") not in (None, ""))
         for row in first
     )
-    given = f"Every protocol with a budget was given the same ε per {files.matched_unit}."
+    given = f"Every protocol with a budget was given the same ε per {files.unit_in_words}."
     content = " ".join([*people, given]), _FILES, "" if projected else HOW_TO_PROJECT
     return Section("provenance", "How it was made", content)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from dprec.accounting import Trust
+from dprec.accounting import Status, Trust
 from simulation.analysis.answer import guess, guessed
-from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.protocol_results import REPRESENTS, USERS, ProtocolResult
 from simulation.analysis.vocabulary import DASH, loss, plural
-from simulation.pages.page import Section, table
+from simulation.pages.page import Section, bullets, table
 from simulation.storage.column import Column
 from simulation.storage.summary import REPETITIONS, Summary, Terms
 
@@ -37,6 +37,21 @@ class Subject:
     def terms(self) -> Terms | None:
         """What its promise assumes; None where that is unknown."""
         return None if self.summary is None else self.summary.terms
+
+    @property
+    def least(self) -> str:
+        """The least that is protected, in words."""
+        return "One item, in the set or not" if self.result.lists else "One rating"
+
+    @property
+    def between(self) -> tuple[float, float] | None:
+        """The loss between any two profiles, and the delta with which it holds; None where none is proved."""
+        result, epsilon = self.result, self.result.any_two
+        if epsilon is None or not result.hides:
+            return None
+        # What the sum keeps as well holds without a delta.
+        summed = loss(epsilon) == loss(result.epsilon("user"))
+        return epsilon, 0.0 if summed else result.delta or 0.0
 
     @property
     def loss(self) -> tuple[float, float] | None:
@@ -69,7 +84,7 @@ def officer_section(
     asked: Column[_Question] = Column("question", holds=str, text=lambda question: question.words)
     caption = "Answers follow from what the runs promised, sent and lost"
     shown = table(caption, [asked, *map(answered, subjects)], _QUESTIONS, sortable=False, style="officer")
-    content = (shown, _FOR_ALL, page) if subjects else ()
+    content = (shown, bullets([*_FOR_ALL, page])) if subjects else ()
     return Section(f"officer{suffix}", f"For the privacy officer{words}", content)
 
 
@@ -84,11 +99,13 @@ def _unbroken(found: re.Match[str]) -> str:
 
 
 _FOR_ALL = (
-    "To audit: dprec audit measures a lower bound on ε, which can refute a promise but not prove it. "
-    "Assumed: devices run what was installed and draw their noise in secret; a simulation draws it from a "
-    "seed. Out of scope: traffic analysis, the operating system of a device, and settings chosen on private "
-    "ratings. Only on a schedule (increments) that answers each rating once and repeats the answer does "
-    "repetition cost nothing more; the repetitions above draw anew."
+    "Proved: the reason is among the notes of this page. Audited: dprec audit measures a lower bound on ε, "
+    "which can refute a promise but not prove it.",
+    "Assumed: the app on the device, which its operator writes and updates, does what is stated here and "
+    "draws its noise in secret; a simulation draws it from a seed.",
+    "Out of scope: traffic analysis, the operating system of a device, and settings chosen on private data.",
+    "Repetitions above draw anew; only a schedule (increments) that answers about everything once and "
+    "repeats the answer costs nothing more.",
 )
 """What holds of all protocols."""
 
@@ -99,12 +116,12 @@ def _seen(subject: Subject) -> Iterator[str]:
         return
     yield f"The server: {subject.result.server_sees}, and which devices take part."
     if subject.result.needed_trust == "shuffle":
-        yield "Shufflers: how many messages a device sends."
+        yield "Shufflers: which devices take part, and how many messages each sends."
 
 
 _DEVIATING: dict[Trust, str] = {
-    "local": "Nobody is trusted: a device protects its own report and answers only what it was installed "
-    "for. A server that deviates learns no more.",
+    "local": "No server is trusted, but the app is: it protects its own report and answers only what it was "
+    "installed for. A server that deviates learns no more.",
     "shuffle": "Shufflers mix the messages; one honest one is enough. If all collude with the server, "
     "{alone}.",
     "secure-aggregation": "The server adds up masked numbers and must follow the protocol. If it deviates, "
@@ -134,8 +151,7 @@ def _assumed(subject: Subject) -> Iterator[str]:
         yield "None."
     elif terms is not None and terms.colluders is not None:
         colluders = plural(terms.colluders, "device")
-        chosen = "protocol.aggregation.colluders"
-        yield f"At most {colluders} collude with the server ({chosen}, a choice); with more, ε does not hold."
+        yield f"At most {colluders} collude with the server, which is a choice; with more, ε does not hold."
         lost = "with more, nothing is released and the budget is spent"
         yield f"At most {terms.dropouts:.0%} drop out; {lost}."
     elif terms is not None and terms.shufflers:
@@ -149,18 +165,26 @@ def _assumed(subject: Subject) -> Iterator[str]:
 def _meaning(subject: Subject) -> Iterator[str]:
     result, rating = subject.result, subject.result.epsilon("rating")
     if rating:
-        given = ", given or not" if result.hides else ""
-        yield f"One rating{given}: ε = {loss(rating)}, {guess(rating)}."
+        given = ", given or not" if result.hides and not result.lists else ""
+        yield f"{subject.least}{given}: ε = {loss(rating)}, {guess(rating)}."
     if subject.loss is None:
         yield "Everything that a user sends: no ε is proved."
         return
     epsilon, delta = subject.loss
     what = guessed(epsilon, "user", result).replace("a user", "the busiest user")
-    failing = f"; may fail with probability δ = {delta:g}" if delta else ""
-    yield f"{what[0].upper()}{what[1:]}: ε = {loss(epsilon)}, {guess(epsilon)}{failing}."
-    between = result.any_two
-    if result.hides and between is not None and loss(between) != loss(epsilon):
-        yield f"Which of two profiles a user has: ε = {loss(between)}, {guess(between)}."
+    yield f"{what[0].upper()}{what[1:]}: ε = {loss(epsilon)}{_with(delta)}, {guess(epsilon)}."
+    between = subject.between
+    if between is not None and loss(between[0]) != loss(epsilon):
+        apart, with_delta = between
+        delta = max(delta, with_delta)
+        yield f"Which of two profiles a user has: ε = {loss(apart)}{_with(with_delta)}, {guess(apart)}."
+    users = result.mean(REPRESENTS) or result.mean(USERS)
+    if delta and users:
+        yield f"δ × {users:,.0f} users = {delta * users:.2g}: for so many people ε may fail, on average."
+
+
+def _with(delta: float) -> str:
+    return f" with δ = {delta:g}" if delta else ""
 
 
 def _repeated(subject: Subject) -> Iterator[str]:
@@ -174,16 +198,30 @@ def _repeated(subject: Subject) -> Iterator[str]:
         return
     times, epsilon, delta = terms.repetitions, subject.loss[0], result.delta or 0.0
     if rating := result.epsilon("rating"):
-        yield f"One rating: ε = {loss(times * rating)}, {guess(times * rating)}."
+        yield f"{subject.least}: ε = {loss(times * rating)}, {guess(times * rating)}."
     basic = result.epsilon("user")
     total = times * (epsilon if basic is None else basic)
-    at_delta = f" with δ = {times * delta:g}" if basic is None else ""
-    yield f"The busiest user, by basic composition: ε = {loss(total)}{at_delta}, {guess(total)}."
+    at_delta = _with(times * delta if basic is None else 0.0)
+    yield f"The busiest user, added up: ε = {loss(total)}{at_delta}, {guess(total)}."
     composed = terms.epsilon_repeated
     if composed is None and result.composed is not None:
-        yield f"By the accountant: no figure at δ = {delta:g}; basic composition holds."
+        yield f"A sharper count has no figure at δ = {delta:g}; the sum holds."
     elif composed is not None and loss(composed) != loss(total):
-        yield f"By the accountant: ε = {loss(composed)} with δ = {delta:g}, {guess(composed)}."
+        yield f"By a sharper count: ε = {loss(composed)}{_with(delta)}, {guess(composed)}."
+    yield from _any_two_repeated(subject, times, total if composed is None else min(total, composed))
+
+
+def _any_two_repeated(subject: Subject, times: int, near: float) -> Iterator[str]:
+    """Yield what repetitions tell of two profiles, unless it is what they tell of one and none: ``near``."""
+    if subject.terms is None or subject.between is None:
+        return
+    once, delta = subject.between
+    epsilon, counted = times * once, subject.terms.any_two_repeated
+    delta *= times
+    if counted is not None and loss(counted) != loss(epsilon):
+        epsilon, delta = counted, subject.result.delta or 0.0
+    if loss(epsilon) != loss(near):
+        yield f"Which of two profiles a user has: ε = {loss(epsilon)}{_with(delta)}, {guess(epsilon)}."
 
 
 def _told(subject: Subject) -> Iterator[str]:
@@ -219,9 +257,17 @@ def _withdrawn(subject: Subject) -> Iterator[str]:
     yield "A device that leaves sends nothing more; no ε is refunded."
 
 
+_KNOWN: dict[Status, str] = {
+    "proved": "All ε above, by mathematics: they hold whatever somebody knows besides, and whatever is done "
+    "later with what was sent.",
+    "claimed": "Less than the paper claims: its proof has a gap.",
+    "declared": "Nothing: ε is the word of whoever wrote the code.",
+    "none": "Nothing, and nothing is promised.",
+}
+
+
 def _known(subject: Subject) -> Iterator[str]:
-    summary, status = subject.summary, subject.result.status
-    yield f"{status.capitalize()}." if summary is None else summary.privacy.notes[0]
+    yield _KNOWN[subject.result.status]
 
 
 @dataclass(frozen=True)

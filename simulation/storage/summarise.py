@@ -211,8 +211,14 @@ def _terms(config: RunConfig, outcome: ServerOutcome, traffic: Columns) -> Terms
     if config.schedule is not None:
         return Terms(**assumed)
     user = int(traffic["epsilon_composed"].argmax())
-    again = outcome.accountant.of_user(user, REPETITIONS).get_epsilon(config.protocol.delta)
-    return Terms(**assumed, repetitions=REPETITIONS, epsilon_repeated=_finite(again[0]))
+    again, delta = outcome.accountant.of_user(user, REPETITIONS), config.protocol.delta
+    any_two = again.between_profiles(delta)[0] if outcome.guarantee.hides_rated_items else math.inf
+    return Terms(
+        **assumed,
+        repetitions=REPETITIONS,
+        epsilon_repeated=_finite(again.get_epsilon(delta)[0]),
+        any_two_repeated=_finite(any_two),
+    )
 
 
 def _spread(losses: NDArray[np.float64]) -> LossSpread:

@@ -370,6 +370,9 @@ class Terms(Document):
         description="What that costs the user who loses most in one run, by composition with delta; null if "
         "none is proved.",
     )
+    any_two_repeated: Amount | None = Field(
+        None, description="The same between any two profiles; null if none is proved."
+    )
 
 
 class DirectionSummary(Document):

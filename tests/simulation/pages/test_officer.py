@@ -17,7 +17,7 @@ from simulation.storage.summary import read_summary
 from tests.simulation.pages.browser import Browser, in_browser
 from tests.simulation.pages.conftest import add_baseline, alter_summary, words_of, write_comparison, write_run
 
-TERMS = {"repetitions": 52, "epsilon_repeated": 9.0946}
+TERMS = {"repetitions": 52, "epsilon_repeated": 9.0946, "any_two_repeated": 21.31}
 WHOLE: dict[str, Any] = {
     "privacy.epsilon_per_rating": None,
     "privacy.epsilon_per_user.max": None,
@@ -59,21 +59,22 @@ def test_a_promise_per_rating(tmp_path: Path) -> None:
     )
     assert answered[GUESS] == [
         "One rating: ε = 1, 73 %.",
-        "All values that the busiest user sends: ε = 7.5, certainty (> 99.9 %); may fail with probability "
-        "δ = 1e-06.",
+        "All values that the busiest user sends: ε = 7.5 with δ = 1e-06, certainty (> 99.9 %).",
+        "δ × 120 users = 0.00012: for so many people ε may fail, on average.",
     ]
     (rating, basic, composed) = answered[YEAR]
     assert rating == "One rating: ε = 52, certainty (> 99.9 %)."
-    (epsilon,) = re.findall(r"basic composition: ε = ([\d,]+), certainty", basic)
+    (epsilon,) = re.findall(r"busiest user, added up: ε = ([\d,]+), certainty", basic)
     assert int(epsilon.replace(",", "")) % 52 == 0
-    assert composed == "By the accountant: ε = 400 with δ = 1e-06, certainty (> 99.9 %)."
+    assert composed == "By a sharper count: ε = 400 with δ = 1e-06, certainty (> 99.9 %)."
     assert answered[SEES] == ["The server: rated items, noise, and which devices take part."]
     assert answered[ASSUMED] == ["None: any number of devices may collude or drop out."]
     assert answered[WITHDRAWN][0] == (
         "The server can delete a user's reports and learn again without them; what was learned, or sent to "
         "others, stays."
     )
-    assert answered["What is proved?"] == ["Proved: as made up."]
+    assert answered["What is proved?"][0].startswith("All ε above, by mathematics")
+    assert answered[DEVIATES][1].startswith("No server is trusted, but the app is")
 
 
 def test_the_busiest_loses_no_more_than_the_sum(tmp_path: Path) -> None:
@@ -81,34 +82,70 @@ def test_the_busiest_loses_no_more_than_the_sum(tmp_path: Path) -> None:
     altered = {"privacy.epsilon_per_user.max": 3.0, "privacy.epsilon_composed.max": 3.0, "terms": terms}
     answered = asked_of(tmp_path, altered)
     assert answered[GUESS][1] == "All values that the busiest user sends: ε = 3, 95 %."
-    assert answered[YEAR][1:] == ["The busiest user, by basic composition: ε = 156, certainty (> 99.9 %)."]
+    assert answered[YEAR][1:] == ["The busiest user, added up: ε = 156, certainty (> 99.9 %)."]
 
 
 def test_the_accountant_may_have_no_figure_for_repetitions(tmp_path: Path) -> None:
-    answered = asked_of(tmp_path, {**WHOLE, "terms": {**TERMS, "epsilon_repeated": None}}, trust="central")
-    assert answered[YEAR][1:] == ["By the accountant: no figure at δ = 1e-06; basic composition holds."]
+    unknown = {"repetitions": 52}
+    answered = asked_of(tmp_path, {**WHOLE, "terms": unknown}, trust="central")
+    assert answered[YEAR][1:] == [
+        "A sharper count has no figure at δ = 1e-06; the sum holds.",
+        "Which of two profiles a user has: ε = 110.4 with δ = 5.2e-05, certainty (> 99.9 %).",
+    ]
 
 
 def test_whole_profiles_in_sums(tmp_path: Path) -> None:
     answered = asked_of(tmp_path, WHOLE, trust="central")
     assert answered[GUESS] == [
-        "Whether the busiest user has this profile or none: ε = 1, 73 %; may fail with probability "
-        "δ = 1e-06.",
-        "Which of two profiles a user has: ε = 2.123, 89 %.",
+        "Whether the busiest user has this profile or none: ε = 1 with δ = 1e-06, 73 %.",
+        "Which of two profiles a user has: ε = 2.123 with δ = 1e-06, 89 %.",
+        "δ × 120 users = 0.00012: for so many people ε may fail, on average.",
     ]
     assert answered[YEAR] == [
-        "The busiest user, by basic composition: ε = 52 with δ = 5.2e-05, certainty (> 99.9 %).",
-        "By the accountant: ε = 9.095 with δ = 1e-06, certainty (> 99.9 %).",
+        "The busiest user, added up: ε = 52 with δ = 5.2e-05, certainty (> 99.9 %).",
+        "By a sharper count: ε = 9.095 with δ = 1e-06, certainty (> 99.9 %).",
+        "Which of two profiles a user has: ε = 21.31 with δ = 1e-06, certainty (> 99.9 %).",
     ]
     assert answered[WITHDRAWN][0] == "The server can delete a user's data; what was released stays."
+
+
+def test_what_holds_between_any_two_profiles_without_a_delta_has_none(tmp_path: Path) -> None:
+    """In the local model the sum of losses holds for them."""
+    losses = {"privacy.epsilon_per_user.max": 3.0, "privacy.epsilon_any_two": 3.0}
+    altered = {**WHOLE, **losses, "terms": {**TERMS, "epsilon_repeated": 52.0, "any_two_repeated": 156.0}}
+    answered = asked_of(tmp_path, altered)
+    assert answered[GUESS][:2] == [
+        "Whether the busiest user has this profile or none: ε = 1 with δ = 1e-06, 73 %.",
+        "Which of two profiles a user has: ε = 3, 95 %.",
+    ]
+    assert answered[YEAR][-1] == "Which of two profiles a user has: ε = 156, certainty (> 99.9 %)."
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("claimed", "Less than the paper claims: its proof has a gap."),
+        ("declared", "Nothing: ε is the word of whoever wrote the code."),
+        ("none", "Nothing, and nothing is promised."),
+    ],
+)
+def test_how_far_a_promise_carries(tmp_path: Path, status: str, said: str) -> None:
+    assert asked_of(tmp_path, {"privacy.status": status})["What is proved?"] == [said]
+
+
+def test_lists_are_of_items(tmp_path: Path) -> None:
+    listed = {"accuracy": {"ndcg_at_10": 0.3}, "privacy.hides_rated_items": True}
+    answered = asked_of(tmp_path, listed)
+    assert answered[GUESS][0] == "One item, in the set or not: ε = 1, 73 %."
+    assert answered[YEAR][0] == "One item, in the set or not: ε = 52, certainty (> 99.9 %)."
+    assert "rating" not in str(answered).lower()
 
 
 def test_secure_aggregation_says_whom_it_bears(tmp_path: Path) -> None:
     terms = {**TERMS, "colluders": 5, "dropouts": 0.1}
     answered = asked_of(tmp_path, {**WHOLE, "terms": terms}, trust="secure-aggregation")
     assert answered[ASSUMED] == [
-        "At most 5 devices collude with the server (protocol.aggregation.colluders, a choice); with more, ε "
-        "does not hold.",
+        "At most 5 devices collude with the server, which is a choice; with more, ε does not hold.",
         "At most 10% drop out; with more, nothing is released and the budget is spent.",
     ]
     assert answered[DEVIATES][0] == "Trust: secure-aggregation."
@@ -124,7 +161,10 @@ def test_shufflers_who_all_collude(tmp_path: Path, alone: float | None, said: st
     altered = {**WHOLE, "terms": terms, "privacy.epsilon_per_user.max": alone}
     answered = asked_of(tmp_path, altered, trust="shuffle")
     assert answered[DEVIATES][1].endswith(f"If all collude with the server, {said}.")
-    assert answered[SEES][0] == "The server: noisy messages, not whose, and which devices take part."
+    assert answered[SEES] == [
+        "The server: noisy messages, not whose, and which devices take part.",
+        "Shufflers: which devices take part, and how many messages each sends.",
+    ]
     assert answered[ASSUMED] == [
         "None, but the other reports are drawn as the protocol says.",
         "At least 1 of 2 shufflers is honest.",

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.optimize import brentq
 
 from dprec.accounting import PrivacyLossDistribution, compose, gaussian_epsilon
 from simulation import run
@@ -32,6 +33,7 @@ def test_draws_of_a_year_compose_by_their_distributions(tmp_path: Path, tiny: di
         **NOTHING,
         "repetitions": 52,
         "epsilon_repeated": pytest.approx(min(composed, year), rel=1e-9),
+        "any_two_repeated": None,
     }
 
 
@@ -42,6 +44,14 @@ def test_sums_of_a_year_compose_as_one_sum_with_less_noise() -> None:
     assert terms["epsilon_repeated"] == pytest.approx(year, rel=1e-6)
     assert 1 < terms["epsilon_repeated"] < 52 * privacy["epsilon_composed"]["max"]
     assert {name: terms[name] for name in NOTHING} == NOTHING
+
+
+def test_between_any_two_profiles_a_year_of_sums_is_one_sum_with_less_noise() -> None:
+    (terms, privacy) = terms_of("dp-item-effects")
+    delta, once = privacy["delta"], privacy["epsilon_any_two"]
+    distance = brentq(lambda between: gaussian_epsilon(between, delta) - once, 0.01, 10)
+    assert terms["any_two_repeated"] == pytest.approx(gaussian_epsilon(52**0.5 * distance, delta), rel=1e-6)
+    assert terms["any_two_repeated"] > terms["epsilon_repeated"]
 
 
 def test_secure_aggregation_assumes_few_colluders_and_dropouts() -> None:
