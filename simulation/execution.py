@@ -307,7 +307,7 @@ def _suited(config: RunConfig, public: Public) -> Protocol:
     with within("protocol"):
         suited = protocol.suited(public)
         if suited.facts.private and not suited.scales:
-            found = f"{suited.kind!r}, of {public.n_users:,} users of whom {train.n_users:,} are simulated"
+            found = f"one that needs every user, where {train.n_users:,} simulated users stand for all"
             raise SettingError("kind", found, "a protocol of sums, or --set dataset.simulated_up_to=null")
         suited.check(public)
         return suited

@@ -29,7 +29,6 @@ from docs.tables.typed import run, typed
 from dprec.errors import RunError
 from simulation import compare
 from simulation.analysis.protocol_results import read_comparison
-from simulation.comparison.planning import load_comparison
 from simulation.console.terminal import exit_code
 
 _TOLERANCE = 1e-6
@@ -76,15 +75,8 @@ def checked(name: str, data: Path, folder: Path) -> list[Difference]:
     for line in made.before:
         run(typed(line, data), folder)
     config, overrides = _asked(typed(made.command, data), folder)
-    (entry,) = (
-        each
-        for each in load_comparison(config, overrides).config.protocols
-        if each.name == made.cheapest["name"]
-    )
-    epsilon = made.cheapest["epsilon"]
-    alone: dict[str, Any] = {"baselines": False, "populations": None, "promises": None}
-    alone["protocols"] = [entry.model_dump(by_alias=True, exclude_defaults=True)]
-    alone |= {} if epsilon is None else {"epsilons": [epsilon]}
+    alone: dict[str, Any] = {"only": [made.cheapest["name"]], "baselines": False, "populations": None}
+    alone |= {} if made.cheapest["epsilon"] is None else {"epsilons": [made.cheapest["epsilon"]]}
     only = [f"{key}={yaml.safe_dump(value, default_flow_style=True)}" for key, value in alone.items()]
     compare(config, folder / "checked", overrides=[*overrides, *only], jobs=1, page=False)
     found = rows_of(read_comparison(folder / "checked"))

@@ -9,7 +9,7 @@ import copy
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, product
@@ -21,11 +21,11 @@ from dprec.components import as_values
 from dprec.datasets import Dataset, Synthetic, holds_pairs
 from dprec.datasets.columns import ABSENT
 from dprec.errors import InputError, SettingError, within
-from dprec.protocols.base import BASELINE_PRESETS, INFORMED_BASELINES
+from dprec.protocols.base import BASELINE_PRESETS, INFORMED_BASELINES, TOLD
 from dprec.schedules import Fresh
 from dprec.splits import fitting_split
 from simulation.analysis.gains import NOTHING_SENT, POPULARITY
-from simulation.analysis.vocabulary import grouped_by
+from simulation.analysis.vocabulary import grouped_by, listed
 from simulation.comparison.templates import Cell, ComparisonConfig, Entry
 from simulation.configuration import strict_yaml
 from simulation.configuration.loading import changed, entries_of, needs_fitting_split, replaces_dataset
@@ -86,14 +86,11 @@ class Comparison:
             When no protocol remains.
         """
         entries = [entry for entry in self.config.protocols if entry.name not in left_out]
-        if not entries:
+        named = {*(entry.name for entry in entries), *(self.config.only or ())}
+        cells = self._cells_of(named - left_out.keys())
+        if not cells:
             reason = next(iter(left_out.values()))
             raise InputError("protocols", f"none suits the ratings: {reason}", "another data set")
-        folds = self.config.folds is not None
-        groups = {cell.key: predicted(cell.config, cell.panel, folds=folds) for cell in self.cells}
-        kept = {entry.name for entry in entries}
-        of_kept = {groups[cell.key] for cell in self.cells if cell.protocol in kept}
-        cells = [cell for cell in self.cells if groups[cell.key] in of_kept]
         listed = {entry.name for entry in self.config.protocols} | {cell.protocol for cell in cells}
         return replace(
             self,
@@ -105,8 +102,36 @@ class Comparison:
             ),
             left_out=self.left_out
             | {name: own for name, own in left_out.items() if name in listed}
-            | {on_population(*key): own for key, own in of_populations.items() if key[0] not in left_out},
+            | _once({key: own for key, own in of_populations.items() if key[0] not in left_out}),
         )
+
+    def only(self, names: Sequence[str], where: str) -> Comparison:
+        """Return the comparison of some of its protocols, each as configured.
+
+        ``names``: as in comparison.csv; ``where``: their key, for errors.
+        Raises InputError for a name that it does not have, and where none of them suits the ratings.
+        """
+        known = dict.fromkeys([*(cell.protocol for cell in self.cells), *self.left_out])
+        if unknown := [name for name in names if name not in known]:
+            raise InputError(where, f"no protocol {unknown[0]!r}", ", ".join(known))
+        left_out = {name: reason for name, reason in self.left_out.items() if name in names}
+        cells = self._cells_of(names)
+        if not cells:
+            reason = next(iter(left_out.values()))
+            raise InputError(where, f"none that suits the ratings: {reason}", "others, or another data set")
+        return replace(self, cells=tuple(cells), left_out=left_out)
+
+    def _cells_of(self, names: Collection[str]) -> list[Cell]:
+        """Return the cells of some protocols, and of the baselines that predict the same."""
+        folds = self.config.folds is not None
+        groups = {cell.key: predicted(cell.config, cell.panel, folds=folds) for cell in self.cells}
+        own = {groups[cell.key] for cell in self.cells if cell.protocol in names}
+        return [
+            cell
+            for cell in self.cells
+            if cell.protocol in names
+            or (self.config.baselines and cell.baseline not in (None, TOLD) and groups[cell.key] in own)
+        ]
 
     def to_yaml(self, fingerprints: Mapping[str, str]) -> str:
         """Return what the result depends on: the comparison, every cell's configuration and the ratings.
@@ -125,11 +150,22 @@ class Comparison:
         return strict_yaml.dump_yaml(with_sources(values, sources))
 
 
-def on_population(name: str, population: str | None) -> str:
-    """Return the name of a protocol on a population; on the comparison's own ratings, its own."""
-    if population is None:
-        return name
-    return f"{name} of {f'{int(population):,} users' if population.isdecimal() else population}"
+def on_populations(name: str, populations: Sequence[str]) -> str:
+    """Return the name of a protocol on populations; without any, on the comparison's own ratings, its own."""
+    numbers = [f"{int(each):,}" for each in populations if each.isdecimal()]
+    others = [each for each in populations if not each.isdecimal()]
+    words = [*([f"{listed(numbers)} users"] if numbers else []), *others]
+    return f"{name} of {listed(words)}" if words else name
+
+
+def _once(unsuited: Mapping[tuple[str, str], str]) -> dict[str, str]:
+    """Return why protocols do not suit populations, once for all of which the same holds.
+
+    ``unsuited``: by the protocol's name and that of the population.
+    """
+    populations = grouped_by(((name, why), population) for (name, population), why in unsuited.items())
+    names = grouped_by(((tuple(each), why), name) for (name, why), each in populations.items())
+    return {on_populations(listed(own), each): why for (each, why), own in names.items()}
 
 
 def compares(config: object) -> TypeGuard[str | Path | Mapping[str, Any]]:
@@ -272,7 +308,8 @@ class _Planner:
         cells = [cell for template in templates for cell in self._cells(template)]
         keys, accepted = [cell.key for cell in cells], "each epsilon, fold and seed once"
         _check_once(keys, self._source, "the run {} twice", accepted)
-        return Comparison(self._config, tuple(cells), self._other_data, left_out)
+        comparison = Comparison(self._config, tuple(cells), self._other_data, left_out)
+        return comparison if config.only is None else comparison.only(config.only, f"{self._source}: only")
 
     def _templates(
         self, entries: Sequence[Entry], shared: Mapping[str, Any], *, suiting: bool

@@ -20,7 +20,7 @@ from dprec.ratings import Ratings
 from simulation.analysis.vocabulary import grouped_by
 from simulation.comparison.cell_runs import run_cells
 from simulation.comparison.noise import sampled_noise
-from simulation.comparison.planning import Comparison, of_entry, on_population
+from simulation.comparison.planning import Comparison, of_entry, on_populations
 from simulation.comparison.tabulation import Tabulation
 from simulation.comparison.templates import Cell
 from simulation.engine.choosing import cells_use_ray
@@ -267,5 +267,9 @@ def _checked(
     if unsuited or of_populations:
         comparison = comparison.without(unsuited, of_populations)
     kept = {cell.protocol for cell in comparison.cells}
-    own = {on_population(*key): value for key, value in fingerprints.items() if key[0] in kept}
+    own = {
+        on_populations(name, [population] if population else []): value
+        for (name, population), value in fingerprints.items()
+        if name in kept
+    }
     return comparison, own

@@ -134,6 +134,12 @@ class ComparisonConfig(BaseModel):
     quick: bool = Field(
         default=False, description="Whether only the first seed and fold and the middle one of epsilons run."
     )
+    only: list[str] | None = Field(
+        default=None,
+        min_length=1,
+        description="Names of the protocols that run, as in comparison.csv, with their baselines; by default "
+        "all.",
+    )
     match: MatchOptions = Field(default=MatchOptions(), description="What makes protocols comparable.")
     protocols: list[Entry] = Field(description="What is compared.")
     promises: Literal["all"] | None = Field(

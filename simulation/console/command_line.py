@@ -91,6 +91,7 @@ def compare(
     page: parameters.Page = True,
     png: parameters.Png = False,
     quick: parameters.Quick = False,
+    only: parameters.Only = None,
     track: parameters.Track = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Show the page at an address of this machine while it runs.")
@@ -113,7 +114,7 @@ def compare(
         result = simulation.compare(
             config,
             folder,
-            overrides=[*parameters.results_of(set_, devices_dir), *["quick=true"] * quick],
+            overrides=[*parameters.results_of(set_, devices_dir), *parameters.narrowed(only, quick)],
             jobs=jobs,
             resume=resume,
             users_a_day=users_a_day,

@@ -152,6 +152,12 @@ AuditSeed = Annotated[int | None, typer.Option(metavar="N", parser=integer, help
 Quick = Annotated[
     bool, typer.Option("--quick", help="Run the first seed and fold and the middle epsilon only.")
 ]
+Only = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME,NAME", help="Run only these protocols, named as in comparison.csv, and their baselines."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
 Track = Annotated[
     list[str] | None,
@@ -172,6 +178,12 @@ def results_of(overrides: list[str] | None, devices_dir: str | None) -> list[str
     if devices_dir is None:
         return overrides or []
     return [*(overrides or []), f"simulation.devices_dir={json.dumps(devices_dir)}"]
+
+
+def narrowed(only: str | None, quick: bool) -> list[str]:
+    """Return the settings of a comparison of which only a part runs."""
+    names = [] if only is None else [name.strip() for name in only.split(",")]
+    return [f"only={json.dumps(names)}"] * (only is not None) + ["quick=true"] * quick
 
 
 def output_folder(output: str | None, name: str, resume: bool, quiet: bool) -> Path:

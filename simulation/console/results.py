@@ -167,7 +167,7 @@ def print_comparison(result: ComparisonResult, users_a_day: float | None) -> Non
     print_lines([*said, *([""] if said else [])])
     print_tables(lambda width: comparison_tables(result.rows, width, marked), _where(result.directory))
     print_lines(f"- {note}" for note in _comparison_notes(result))
-    print_lines(f"- {name} is left out: {why}" for name, why in result.comparison.left_out.items())
+    print_lines(f"- Left out: {name}: {why}" for name, why in result.comparison.left_out.items())
     if result.rows:
         print_projection(result.directory, users_a_day)
     _print_places("comparison", result.directory)

@@ -179,6 +179,35 @@ def test_everything_that_is_predicted_has_its_baselines() -> None:
     assert cells["nothing-sent-synthetic-domains"].split == cells["nx-map"].split
 
 
+def test_only_some_protocols_run_as_configured_and_with_their_baselines() -> None:
+    elsewhere = {"dataset": DOMAINS, "split": COLD}
+    entries = ["plain-mf", {"name": "nx-map", "set": elsewhere}, {"name": "small", "preset": "blp-mf"}]
+    entries[2]["set"] = {"protocol.completion.rank": 2}
+    whole = planned(entries)
+    some = planned(entries, only=["small"])
+    assert names(some) == ["small", *BASELINES]
+    assert some.cells == tuple(cell for cell in whole.cells if cell.protocol in names(some))
+    assert names(planned(entries, only=["nx-map"], baselines=False)) == ["nx-map"]
+    both = planned(entries, only=["nx-map", "item-average"])
+    assert names(both) == ["nx-map", *BASELINES, *(f"{each}-synthetic-domains" for each in BASELINES)]
+
+
+def test_only_a_promise_of_all_runs() -> None:
+    some = planned([], promises="all", only=["best-shuffle-per-user"])
+    assert names(some) == ["best-shuffle-per-user", *BASELINES]
+    promised = {cell.protocol: cell.config.protocol.stated for cell in some.cells}
+    assert promised["best-shuffle-per-user"] == {"per": "user", "item_set": "hidden", "trust": "shuffle"}
+
+
+def test_a_name_that_is_not_there_is_refused_with_those_that_are() -> None:
+    with refused_at("comparison: only") as refusal:
+        planned(["blp-mf"], only=["blp-mf", "blp"])
+    assert refusal.value.found == "no protocol 'blp'"
+    assert refusal.value.accepted == ", ".join(["blp-mf", *BASELINES])
+    with refused_at("comparison: only"):
+        planned(["blp-mf"], only=[])
+
+
 FILMS = {"kind": "movielens-100k", "path": "nowhere", "items": True}
 
 

@@ -216,7 +216,9 @@ def test_a_damaged_summary_is_named(pair: Path, out: Path, damaged: str) -> None
         compare(pair, out, resume=True, page=False)
 
 
-def test_a_protocol_that_no_population_can_stand_for_is_left_out_there_alone(tmp_path: Path) -> None:
+def test_protocols_of_scaled_populations_that_do_not_suit_them_are_left_out_there_alone_and_told_once(
+    tmp_path: Path,
+) -> None:
     sums = {"kind": "sums-on-device", "privacy": {"epsilon": 1.0, "delta": 1e-6, "per": "user"}}
     scaled = {**PAIR["dataset"], "copies": 30, "simulated_up_to": 60}
     result = compare(
@@ -224,14 +226,19 @@ def test_a_protocol_that_no_population_can_stand_for_is_left_out_there_alone(tmp
             **PAIR,
             "seeds": [1],
             "epsilons": [1.0],
-            "protocols": [{"name": "private", "protocol": PRIVATE}, {"name": "sums", "protocol": sums}],
-            "populations": {"users": [60, 900], "dataset": scaled},
+            "protocols": [
+                *({"name": name, "protocol": PRIVATE} for name in ("private", "alike")),
+                {"name": "sums", "protocol": sums},
+            ],
+            "populations": {"users": [60, 900, 1200], "dataset": scaled},
         },
         tmp_path / "out",
         page=False,
     )
     held = {(row["name"], row["population"]) for row in rows(tmp_path / "out")}
-    own = {("private", ""), ("sums", "")}
-    assert held == own | {("private", "60"), ("sums", "60"), ("sums", "900")}
-    assert list(result.comparison.left_out) == ["private of 900 users"]
-    assert "900 users of whom 30 are simulated" in result.comparison.left_out["private of 900 users"]
+    own = {(name, population) for name in ("private", "alike", "sums") for population in ("", "60")}
+    assert held == own | {("sums", "900"), ("sums", "1200")}
+    assert result.comparison.left_out == {
+        "private and alike of 900 and 1,200 users": "one that needs every user, where 30 simulated users "
+        "stand for all; accepted: a protocol of sums, or --set dataset.simulated_up_to=null"
+    }
