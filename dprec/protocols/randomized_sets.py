@@ -37,7 +37,7 @@ class RandomizedSetsProtocol(CollectionProtocol):
     folds_in: ClassVar[bool] = True
     papers: ClassVar[tuple[str, ...]] = ("gao2020",)
     mechanism: FixedMechanism = _RANDOMIZED
-    privacy: PrivacyBudget = option("What is promised, of one item or of whole sets.")
+    privacy: PrivacyBudget = option("What is promised: of one item of a user, had or not, or of whole sets.")
     items: int | None = option(
         "Most popular items of the table; by default a public rule.",
         None,

@@ -344,6 +344,7 @@ def test_a_list_of_nothing_in_particular_has_the_presets_in_groups_and_what_else
     *groups, last = finished.out.split("\n\n")
     assert [group.splitlines()[0] for group in groups] == [
         "published systems: dprec run NAME",
+        "ours as stated: trust model, unit, item set",
         "ours in the local model: a user's whole profile",
         "ours in the local model: all values of a user, the item set revealed",
         "ours in the local model: one rating, given or not",
