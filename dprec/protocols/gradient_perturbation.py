@@ -42,7 +42,7 @@ from dprec.wire import ReportCodec, SymbolRows
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientPerturbationProtocol(RoundsProtocol):
+class GradientPerturbationProtocol(sharing.Completes, RoundsProtocol):
     """Devices send noisy gradients of their rows over rounds; the server takes projected steps."""
 
     kind: Literal["gradient-perturbation"] = "gradient-perturbation"
@@ -129,10 +129,6 @@ class GradientPerturbationProtocol(RoundsProtocol):
     def influence_of_one(self, train: Ratings) -> float:
         """Return the largest entry that can be sent, in units of the largest one that is not clipped."""
         return float(np.abs(self.channel.values).max()) / self.clamp
-
-    def model_bytes(self, public: Public) -> float:
-        """Return that of the completion."""
-        return self.completion.model_bytes(public.n_users, public.n_items)
 
     def sent(self, public: Public, ratings: int) -> Sent:
         """Return the reports of noisy slopes, one in each round."""

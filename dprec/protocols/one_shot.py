@@ -23,7 +23,7 @@ from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadca
 from dprec.predictions import Predict, PredictRows
 from dprec.progress import Progress
 from dprec.protocols import sharing
-from dprec.protocols.base import Facts, Public
+from dprec.protocols.base import Facts
 from dprec.protocols.collection import CollectionProtocol
 from dprec.protocols.components import AnyCompletion
 from dprec.protocols.sharing import DELIVERY, TopN
@@ -144,7 +144,7 @@ class Learned:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneShotProtocol(CollectionProtocol):
+class OneShotProtocol(sharing.Completes, CollectionProtocol):
     """Every user sends one perturbed report; the server or every device predicts from all of them."""
 
     kind: Literal["one-shot"] = "one-shot"
@@ -252,10 +252,6 @@ class OneShotProtocol(CollectionProtocol):
             return None
         answered = as_values({"mechanism": self.applied, "privacy": self.privacy})
         return json.dumps([answered, scale.values.tolist()], sort_keys=True)
-
-    def model_bytes(self, public: Public) -> float:
-        """Return that of the completion."""
-        return self.completion.model_bytes(public.n_users, public.n_items)
 
     def check(self, train: Any) -> None:
         """Refuse a mechanism, budget, completion and catalogue that do not fit together."""

@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 import typing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dprec.accounting import Adjacency, MatchedBudget, PrivacyBudget, PrivacyUnit
 from dprec.arrays import Bools, Uint8s
+from dprec.completion import Completion
 from dprec.components import Options, option
 from dprec.errors import SettingError, within
 from dprec.mechanisms import Mechanism
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import ReportFamily
+
+if TYPE_CHECKING:
+    from dprec.protocols.base import Public
 
 EXACT_CHANNEL = (
     "epsilon is the largest log ratio of a channel's rows, counted in the same integer weights with which "
@@ -40,6 +44,16 @@ MAX_BYTES_DOWN = (
     "numbers are rounded to longer steps, and a table of items has fewer of them."
 )
 """What the setting means, for every protocol that has it."""
+
+
+class Completes:
+    """What protocols share whose servers complete a matrix."""
+
+    completion: Completion
+
+    def model_bytes(self, public: Public) -> float:
+        """Return that of the completion; see `Protocol.model_bytes`."""
+        return self.completion.model_bytes(public.n_users, public.n_items)
 
 
 class Limited(typing.Protocol):

@@ -17,7 +17,7 @@ from dprec.errors import SettingError, within
 from dprec.mechanisms import Raw
 from dprec.progress import Progress, silent
 from dprec.protocols import sharing
-from dprec.protocols.base import Facts, Public
+from dprec.protocols.base import Facts
 from dprec.protocols.collection import CollectionProtocol
 from dprec.protocols.components import AnyPerturbation, FixedMechanism
 from dprec.protocols.findings import Auditor, Finding
@@ -30,7 +30,7 @@ _TRUE = Raw()
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrustedServerProtocol(CollectionProtocol):
+class TrustedServerProtocol(sharing.Completes, CollectionProtocol):
     """Devices send true signs; a trusted server adds noise while or after it completes the matrix."""
 
     kind: Literal["trusted-server"] = "trusted-server"
@@ -58,10 +58,6 @@ class TrustedServerProtocol(CollectionProtocol):
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; `check` refuses a budget per user."""
         return replace(self, privacy=sharing.budget_at(self.privacy, budget, budget.unit))
-
-    def model_bytes(self, public: Public) -> float:
-        """Return that of the completion."""
-        return self.completion.model_bytes(public.n_users, public.n_items)
 
     def check(self, train: Any) -> None:
         """Refuse a budget, calibration, completion and ratings that do not fit together."""
