@@ -144,6 +144,28 @@ class Disk:
         return wrapping
 
 
+def test_a_file_and_then_its_folder_are_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file before it has its name, and its folder after that, so that the name lasts."""
+    calls = list[str]()
+    folder, replace_ = tmp_path.stat(), os.replace
+
+    def synced(descriptor: int) -> None:
+        what = os.fstat(descriptor)
+        calls.append("folder" if os.path.samestat(what, folder) else f"{what.st_size} bytes")
+
+    def renamed(source: str, target: Path) -> None:
+        calls.append("name")
+        replace_(source, target)
+
+    monkeypatch.setattr(durable.os, "fsync", synced)
+    monkeypatch.setattr(durable.os, "replace", renamed)
+    durable.write_durably(tmp_path / "file", b"whole")
+    assert calls == ["5 bytes", "name", "folder"]
+    durable.append_durably(tmp_path / "file", b" and more", after=5)
+    assert calls[3:] == ["14 bytes", "folder"]
+    assert (tmp_path / "file").read_bytes() == b"whole and more"
+
+
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(monkeypatch)

@@ -3,6 +3,7 @@
 import copy
 import errno
 import gzip
+import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +30,27 @@ from simulation.storage.files import (
 )
 from tests.refusals import refused_at
 from tests.simulation.conftest import TINY
+
+
+def test_a_file_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, calls = tmp_path / "file", list[tuple[str, bytes]]()
+
+    def synced(descriptor: int) -> None:
+        (written,) = tmp_path.iterdir()
+        assert os.path.samestat(os.fstat(descriptor), written.stat())
+        calls.append(("fsync", written.read_bytes()))
+
+    replace = os.replace
+
+    def renamed(source: str, target: Path) -> None:
+        calls.append(("replace", Path(source).read_bytes()))
+        replace(source, target)
+
+    monkeypatch.setattr(files.os, "fsync", synced)
+    monkeypatch.setattr(files.os, "replace", renamed)
+    write_atomically(path, ["all ", "of it"])
+    assert calls == [("fsync", b"all of it"), ("replace", b"all of it")]
+    assert path.read_bytes() == b"all of it"
 
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
