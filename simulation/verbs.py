@@ -357,8 +357,8 @@ def export(directory: str | Path, format: str, output: str | Path | None = None)
     Raises
     ------
     InputError
-        When the directory holds no such result, or not what the format needs; when a file is damaged, is
-        there already, or cannot be written.
+        When the directory holds no such result, or not what the format needs; when a file is damaged, or
+        cannot be written, or one is there that was not exported.
     """
     from simulation.exporting.exporting import export as export_result
 

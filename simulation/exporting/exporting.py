@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -27,6 +28,9 @@ Files = Mapping[str, str | bytes | Iterable[bytes]]
 _FOLDER = "export"
 """Where files go by default, in the directory of the result."""
 
+_RECORD = "exported.sha256"
+"""What was written to a folder, in the form of sha256sum: such files may be replaced while they hold that."""
+
 
 def export(directory: Path, form: str, output: Path | None = None) -> list[Path]:
     """Write a result in one of `FORMATS`; see `dprec.export`."""
@@ -42,14 +46,30 @@ def export(directory: Path, form: str, output: Path | None = None) -> list[Path]
     folder = directory / _FOLDER if output is None else output
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        paths = [folder / name for name in files]
-        if present := [path for path in paths if path.exists()]:
-            raise InputError(str(present[0]), "a file", "a folder without one, by -o FOLDER")
-        for path, content in zip(paths, files.values(), strict=True):
-            write_atomically(path, content)
+        written = _written(folder)
+        for path in (folder / name for name in files):
+            if path.exists() and (path.is_dir() or written.get(path.name) != _digest(path)):
+                found = "a file that was not exported, or has changed since"
+                raise InputError(str(path), found, "a folder without it, by -o FOLDER")
+        for name, content in files.items():
+            write_atomically(folder / name, content)
+            written[name] = _digest(folder / name)
+            write_atomically(folder / _RECORD, [f"{digest}  {each}\n" for each, digest in written.items()])
     except OSError as error:
         raise unusable(folder, error) from None
-    return paths
+    return [folder / name for name in files]
+
+
+def _written(folder: Path) -> dict[str, str]:
+    """Return the digests of what was exported to a folder before, by the names of the files."""
+    record = folder / _RECORD
+    lines = record.read_text(encoding="utf-8", errors="replace").splitlines() if record.is_file() else []
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _trec(directory: Path) -> Files:

@@ -62,11 +62,30 @@ def test_a_comparison_is_its_table(compared: Path, tmp_path: Path) -> None:
     assert polars.read_parquet(binary).to_dicts() == rows
 
 
-def test_nothing_is_replaced_and_another_format_goes_beside(ran: Path, tmp_path: Path) -> None:
+def test_what_was_exported_is_replaced_and_no_other_file(ran: Path, tmp_path: Path) -> None:
     (first,) = export(ran, "bibtex", tmp_path)
-    export(ran, "trec", tmp_path)
-    with refused_at(str(first)):
+    others = export(ran, "trec", tmp_path)
+    words, times = first.read_bytes(), [path.stat().st_mtime_ns for path in others]
+    assert export(ran, "bibtex", tmp_path) == [first]
+    assert first.read_bytes() == words
+    assert [path.stat().st_mtime_ns for path in others] == times
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *(path.name for path in (first, *others)),
+        "exported.sha256",
+    }
+    first.write_text("mine")
+    with refused_at(str(first)) as refused:
         export(ran, "bibtex", tmp_path)
+    assert refused.value.found == "a file that was not exported, or has changed since"
+    assert first.read_text() == "mine"
+
+
+def test_the_table_of_a_comparison_is_not_replaced(compared: Path) -> None:
+    table = compared / "comparison.csv"
+    before = table.read_bytes()
+    with refused_at(str(table)):
+        export(compared, "csv", compared)
+    assert table.read_bytes() == before
 
 
 @pytest.mark.parametrize("form", ["latex", "excel"])
