@@ -58,9 +58,9 @@ def run_preset(preset: str, settings: list[str], seconds: int) -> tuple[float, f
     """Return what is announced and measured, in bytes, and if the run has ended; 0 seconds: it is not run."""
     announced, ended = list[float](), False
 
-    def announce(*given: Any) -> None:
-        announced.append(needed_memory(*given))
-        check_memory(*given)
+    def announce(*given: Any, **attacked: Any) -> None:
+        announced.append(sum(needed_memory(*given, **attacked)))
+        check_memory(*given, **attacked)
         if not seconds and given[-1] is not None:
             raise Stopped
 

@@ -160,7 +160,8 @@ def _check_memory(
 ) -> None:
     """Refuse what does not fit; ``public``: None before ratings are loaded, which may be all too many."""
     with within("protocol"):
-        check_memory(config.protocol, (users, items, ratings), chosen(config.simulation, users), public)
+        simulation, attacked = chosen(config.simulation, users), bool(config.attacks)
+        check_memory(config.protocol, (users, items, ratings), simulation, public, attacked=attacked)
 
 
 def run_prepared(

@@ -372,8 +372,11 @@ class Protocol(Options):
         """Return how many of so many users are asked in a round, on average; by default all."""
         return users
 
-    def held_at_once(self, reported: float) -> float:
-        """Return the bytes that a node holds at a time of so many that are reported to it; by default all."""
+    def held_at_once(self, reported: float, *, unseen: bool) -> float:
+        """Return the bytes that a node holds at a time of so many that are reported to it; by default all.
+
+        ``unseen``: whether nobody looks at single reports, none of which goes wrong.
+        """
         return reported
 
     @property

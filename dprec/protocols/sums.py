@@ -317,9 +317,9 @@ class SumsProtocol(RoundsProtocol):
             influences = np.array(most) / np.array(honest)
         return float(influences.max()) if np.isfinite(influences).all() else None
 
-    def held_at_once(self, reported: float) -> float:
+    def held_at_once(self, reported: float, *, unseen: bool) -> float:
         """Return the bytes of some reports, which are added up and forgotten; see `Protocol.held_at_once`."""
-        return min(reported, REPORTS_AT_ONCE) if self.aggregation.adds_reports else 0.0
+        return 0.0 if unseen and not self.aggregation.adds_reports else min(reported, REPORTS_AT_ONCE)
 
     def sent(self, public: Public, ratings: int) -> Sent:
         """Return the contributions, one in each round."""

@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from clients.faults import FaultOptions
 from dprec.errors import LESS_MEMORY, InputError
 from dprec.protocols.base import Protocol, Public
 from simulation.configuration.models import SimulationOptions
@@ -26,6 +27,9 @@ _RESERVED = 600e6
 
 _REPORTS_HELD = 3.0
 """How often a node has the reports that it adds up: as they are made, joined, and chosen."""
+
+_REPORTS_SENT = 2.0
+"""How often there are the reports of a round that attacks look at, of all users: as sent, and as read."""
 
 
 class _Needs(NamedTuple):
@@ -63,13 +67,24 @@ _OTHER_NEEDS = _Needs(20e6, 27, 1_200, 48)
 """For all that fits other models to reports, and what was not measured, such as classes of users' own."""
 
 
+class Needed(NamedTuple):
+    """Bytes that a run needs on this machine at most."""
+
+    here: float
+    """In this process."""
+    elsewhere: float
+    """In all others together."""
+
+
 def needed_memory(
     protocol: Protocol,
     size: tuple[int, int, int],
     simulation: SimulationOptions,
     public: Public | None = None,
-) -> float:
-    """Return the most bytes that a run needs on this machine, all processes together.
+    *,
+    attacked: bool = False,
+) -> Needed:
+    """Return the most bytes that a run needs on this machine.
 
     Parameters
     ----------
@@ -79,30 +94,35 @@ def needed_memory(
         With its backend chosen.
     public : Public, optional
         Of the train ratings; without it, models and reports that do not follow from the size count as empty.
+    attacked : bool
+        Whether there are attacks, which look at single reports.
     """
     needs = _NEEDS.get(protocol.facts.learns, _OTHER_NEEDS)
     needed = needs.once + needs.of_cell * protocol.seen_cells(*size)
     needed += needs.of_user * size[0] + needs.of_rating * size[2]
+    reports = elsewhere = 0.0
     if public is not None:
-        needed += protocol.model_bytes(public) + _reports_bytes(protocol, public, size, simulation)
-    fixed = _PROCESS
+        reports, sent = _reports_bytes(protocol, public, size, simulation)
+        needed += protocol.model_bytes(public) + _REPORTS_SENT * sent * attacked
+    if simulation.backend == "local":
+        needed += reports
     # The workers of a cluster may all be on other machines.
-    if simulation.backend == "ray" and cluster_address() is None:
-        fixed += _RAY + simulation.tasks * _WORKER
+    elif cluster_address() is None:
+        elsewhere = _RAY + simulation.tasks * (_WORKER + reports)
     drawn = _WITH_PAGE + _WRITTEN_OF_USER * size[0] + _WRITTEN_OF_RATING * size[2]
-    return fixed + max(needed, drawn - _PROCESS)
+    return Needed(max(_PROCESS + needed, drawn), elsewhere)
 
 
 def _reports_bytes(
     protocol: Protocol, public: Public, size: tuple[int, int, int], simulation: SimulationOptions
-) -> float:
-    """Return the bytes of the reports that nodes hold at a time where they add them up."""
+) -> tuple[float, float]:
+    """Return the bytes of the reports that a node holds at a time to add them up, and of all of a round."""
     users, _, ratings = size
     if (sent := protocol.sent(public, max(1, ratings // users))) is None:
-        return 0.0
-    nodes = simulation.tasks if simulation.backend == "ray" else 1
-    asked = protocol.asked_at_once(users) * simulation.partition_size(users) / users
-    return _REPORTS_HELD * nodes * protocol.held_at_once(asked * sent.bits / 8)
+        return 0.0, 0.0
+    asked = protocol.asked_at_once(users) * sent.bits / 8
+    reported, unseen = asked * simulation.partition_size(users) / users, simulation.faults == FaultOptions()
+    return _REPORTS_HELD * protocol.held_at_once(reported, unseen=unseen), asked
 
 
 def check_memory(
@@ -110,27 +130,38 @@ def check_memory(
     size: tuple[int, int, int],
     simulation: SimulationOptions,
     public: Public | None = None,
+    *,
+    attacked: bool = False,
 ) -> None:
     """Raise InputError, with what to lower, for a run that needs more memory than there is.
 
     The parameters are those of `needed_memory`.
     """
-    needed, available = needed_memory(protocol, size, simulation, public), available_memory()
-    if available is not None and needed > available:
-        found = (
-            "{:,} users, {:,} items and {:,} ratings need about ".format(*size)
-            + f"{needed / 1e9:.1f} GB, {available / 1e9:.1f} GB are available"
-        )
-        raise InputError("memory", found, LESS_MEMORY)
+    needed = needed_memory(protocol, size, simulation, public, attacked=attacked)
+    for bytes_, available in ((sum(needed), available_memory()), (needed.here, addressable_memory())):
+        if available is not None and bytes_ > available:
+            found = (
+                "{:,} users, {:,} items and {:,} ratings need about ".format(*size)
+                + f"{bytes_ / 1e9:.1f} GB, {available / 1e9:.1f} GB are available"
+            )
+            raise InputError("memory", found, LESS_MEMORY)
 
 
 def available_memory(system: Path = Path("/")) -> float | None:
-    """Return the most bytes that this process and its children may hold; None if unknown.
+    """Return the most bytes that this process and its children may hold together; None if unknown.
 
-    That is what this process holds, and the least of what is left: on the machine, in the control groups that
-    it is in, and of the addresses that it may use.
+    That is what this process holds, and the least of what is left: on the machine, and in the control groups
+    that it is in.
     """
-    left = [*_left_on_machine(system), *_left_in_groups(system), *_left_of_addresses(system)]
+    return _with_what_is_held(system, [*_left_on_machine(system), *_left_in_groups(system)])
+
+
+def addressable_memory(system: Path = Path("/")) -> float | None:
+    """Return the most bytes that this process may hold by its limit of addresses; None without one."""
+    return _with_what_is_held(system, [*_left_of_addresses(system)])
+
+
+def _with_what_is_held(system: Path, left: list[float]) -> float | None:
     return max(0.0, _of_process(system, "VmRSS:") + min(left)) if left else None
 
 
@@ -184,7 +215,10 @@ def _left_in_groups(system: Path) -> Iterator[float]:
 
 
 def _of_process(system: Path, name: str) -> float:
-    return 1024 * _number(system / "proc/self/status", name)
+    """Return the bytes that the system says this process has; 0 if it does not say."""
+    with suppress(OSError, StopIteration):
+        return 1024 * _number(system / "proc/self/status", name)
+    return 0.0
 
 
 def _number(path: Path, name: str) -> float:

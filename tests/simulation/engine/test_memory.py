@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from clients.faults import FaultOptions
 from dprec.errors import InputError
 from dprec.protocols.base import Public
 from dprec.protocols.sums import REPORTS_AT_ONCE
@@ -18,7 +19,7 @@ from simulation.configuration.loading import load
 from simulation.configuration.models import SimulationOptions
 from simulation.configuration.strict_yaml import presets
 from simulation.engine import memory
-from simulation.engine.memory import available_memory, check_memory, needed_memory
+from simulation.engine.memory import addressable_memory, available_memory, check_memory, needed_memory
 from tests.paths import ROOT
 
 LOCAL, GIB = SimulationOptions(backend="local"), 2**30
@@ -68,17 +69,26 @@ def test_where_the_system_does_not_say_it_nothing_is_known(tmp_path: Path) -> No
     assert available_memory(tmp_path) is None
 
 
-def test_an_address_limit_counts(system: Path) -> None:
+def test_an_address_limit_counts_for_this_process_alone(system: Path) -> None:
+    assert addressable_memory(system) is None
     addresses(3 * GIB, system)
-    assert available_memory(system) == 3 * GIB - ADDRESSES + RESIDENT
+    assert addressable_memory(system) == 3 * GIB - ADDRESSES + RESIDENT
+    assert available_memory(system) == 8 * GIB + RESIDENT
+
+
+def test_what_a_system_does_not_say_of_this_process_is_none(system: Path) -> None:
+    (system / "proc/self/status").unlink()
+    addresses(3 * GIB, system)
+    assert available_memory(system) == 8 * GIB
+    assert addressable_memory(system) == 3 * GIB - memory._RESERVED
 
 
 def test_of_few_addresses_libraries_that_are_not_loaded_yet_take_their_part(system: Path) -> None:
     write(system, "proc/self/status", f"VmSize:\t{GIB // 4096} kB\nVmRSS:\t{GIB // 8192} kB\n")
     addresses(GIB, system)
-    assert available_memory(system) == GIB - 600e6
+    assert addressable_memory(system) == GIB - 600e6
     addresses(GIB // 2, system)
-    assert available_memory(system) == 0.0
+    assert addressable_memory(system) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -111,36 +121,55 @@ def test_reports_that_a_node_adds_up_count_by_their_size() -> None:
     )
     report = everybody.sent(public, 20).bits / 8
     assert report == 400 * 64 * 2
-    apart = needed_memory(everybody, size, LOCAL, public) - needed_memory(fewer, size, LOCAL, public)
+    apart = sum(needed_memory(everybody, size, LOCAL, public)) - sum(
+        needed_memory(fewer, size, LOCAL, public)
+    )
     hosted = LOCAL.partition_size(users)
     assert apart == pytest.approx(memory._REPORTS_HELD * 0.75 * hosted * report)
     on_ray = SimulationOptions(backend="ray", workers=3)
-    more = needed_memory(everybody, size, on_ray, public) - needed_memory(fewer, size, on_ray, public)
-    assert more == pytest.approx(memory._REPORTS_HELD * 0.75 * 3 * on_ray.partition_size(users) * report)
+    (here, more), (other, less) = (needed_memory(each, size, on_ray, public) for each in (everybody, fewer))
+    assert here == other
+    assert more - less == pytest.approx(
+        memory._REPORTS_HELD * 0.75 * 3 * on_ray.partition_size(users) * report
+    )
 
 
 @pytest.mark.parametrize(("name", "held"), [("popularity-secagg", 0), ("popularity-local", REPORTS_AT_ONCE)])
 def test_sums_hold_a_part_of_the_reports_at_a_time_or_none(name: str, held: int) -> None:
     size = users, items, _ = 100_000, 20_000, 2_000_000
     public, whole = Public(users, items, POSITIVE), load(name).protocol
-    assert whole.held_at_once(1 << 40) == held
-    reported = min(LOCAL.partition_size(users) * whole.sent(public, 20).bits / 8, held)
-    assert memory._reports_bytes(whole, public, size, LOCAL) == pytest.approx(3 * reported)
+    assert whole.held_at_once(1 << 40, unseen=True) == held
+    sent = whole.sent(public, 20).bits / 8
+    reported = min(LOCAL.partition_size(users) * sent, held)
+    assert memory._reports_bytes(whole, public, size, LOCAL) == pytest.approx((3 * reported, users * sent))
+
+
+def test_reports_of_secure_sums_count_where_some_go_wrong_or_are_looked_at() -> None:
+    size = users, items, _ = 10_000, 20_000, 2_000_000
+    public, protocol = Public(users, items, POSITIVE), load("popularity-secagg").protocol
+    faulty = SimulationOptions(backend="local", faults=FaultOptions(dropout=0.01))
+    usual, lost = (sum(needed_memory(protocol, size, each, public)) for each in (LOCAL, faulty))
+    sent = protocol.sent(public, 200).bits / 8
+    hosted = LOCAL.partition_size(users) * sent
+    least = memory._PROCESS + 15e6 + 1_050 * users + protocol.model_bytes(public)
+    assert usual == max(least, memory._WITH_PAGE + 150 * users + 25 * 2_000_000)
+    assert lost == pytest.approx(least + 3 * min(hosted, REPORTS_AT_ONCE))
+    looked_at = needed_memory(protocol, size, LOCAL, public, attacked=True)
+    assert looked_at == pytest.approx((least + memory._REPORTS_SENT * users * sent, 0.0))
 
 
 def test_the_least_run_needs_what_its_processes_need(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     protocol = load("item-average").protocol
-    local = needed_memory(protocol, (0, 10, 0), LOCAL)
-    assert local == memory._WITH_PAGE
+    assert needed_memory(protocol, (0, 10, 0), LOCAL) == (memory._WITH_PAGE, 0.0)
     for workers in (1, 4):
         ray = needed_memory(protocol, (0, 10, 0), SimulationOptions(backend="ray", workers=workers))
-        assert ray - local == memory._RAY + workers * memory._WORKER
+        assert ray == (memory._WITH_PAGE, memory._RAY + workers * memory._WORKER)
 
 
 def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     protocol, size = load("blp-mf").protocol, (10_000_000, 2_000, 200_000_000)
-    needed = needed_memory(protocol, size, LOCAL)
+    needed = sum(needed_memory(protocol, size, LOCAL))
     for available in (None, needed + 1):
         monkeypatch.setattr(memory, "available_memory", lambda available=available: available)
         check_memory(protocol, size, LOCAL)
@@ -148,6 +177,18 @@ def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     line = r"^memory: 10,000,000 users, 2,000 items and 200,000,000 ratings need about [\d.]+ GB, 8.0 GB are "
     with pytest.raises(InputError, match=line):
         check_memory(protocol, size, LOCAL)
+
+
+def test_workers_do_not_count_for_the_addresses_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    protocol, size = load("item-average").protocol, (0, 10, 0)
+    ray = SimulationOptions(backend="ray", workers=4)
+    monkeypatch.setattr(memory, "available_memory", lambda: None)
+    monkeypatch.setattr(memory, "addressable_memory", lambda: memory._WITH_PAGE)
+    check_memory(protocol, size, ray)
+    monkeypatch.setattr(memory, "addressable_memory", lambda: memory._WITH_PAGE - 1)
+    with pytest.raises(InputError, match=r"need about 0\.3 GB"):
+        check_memory(protocol, size, ray)
 
 
 PRESETS_OF_RUNS = [
