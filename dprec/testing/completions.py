@@ -18,13 +18,14 @@ from dprec.gradients import Aggregate, FittedProfiles, GradientReport, RoundDraw
 from dprec.observations import Observations
 from dprec.randomness import DeviceDraws, generator
 from dprec.ratings import RatingScale
+from dprec.testing.rules import Contract
 
 _USERS, _ITEMS = 30, 24
 _COLD_USER, _COLD_ITEM = _USERS - 1, _ITEMS - 1
 _CELLS = np.divmod(np.arange(_USERS * _ITEMS), _ITEMS)
 
 
-class CompletionContract:
+class CompletionContract(Contract):
     """Tests of a completion, given by the fixture `completion`.
 
     Ratings are stars, or signs if the completion refuses stars.
@@ -187,7 +188,7 @@ class CompletionContract:
             assert np.all(np.isfinite(predictions))
 
 
-class GradientContract:
+class GradientContract(Contract):
     """Tests of a kind of gradient report, given by the fixture `gradient`.
 
     The other attributes and methods make partitions and reports, and are available to further tests.

@@ -1,17 +1,22 @@
 """What every federated model must do, of made-up users, and every data set."""
 
 import dataclasses
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from dprec.components import summary_of
 from dprec.datasets import Dataset
 from dprec.errors import InputError
 from dprec.federated import RULES, FederatedModel, Rule, Trial
+from dprec.ratings import Ratings
+from dprec.testing.rules import Contract
 
 
-class ModelContract:
+class ModelContract(Contract):
     """Tests of a federated model, given by the fixture `model`: one for each of `dprec.federated.RULES`.
 
     Attributes
@@ -34,22 +39,85 @@ class ModelContract:
         assert broken is None, f"{broken.found}; change: {broken.change}"
 
 
-class DatasetContract:
-    """Tests of a data set, given by the fixture `dataset`; nothing of it is loaded."""
+class DatasetContract(Contract):
+    """Tests of a data set, given by the fixture `dataset`, of which all is loaded: small data are enough."""
 
     @pytest.fixture
     def dataset(self) -> Dataset:
         """Return the data set that is tested."""
         raise NotImplementedError("a subclass gives the data set")
 
+    @pytest.fixture
+    def loaded(self, dataset: Dataset) -> Ratings:
+        """Return its ratings."""
+        return dataset.load()
+
     def test_describes_itself(self, dataset: Dataset) -> None:
-        """In a sentence, and each setting has a description."""
-        assert summary_of(type(dataset)).endswith(".")
-        assert dataclasses.fields(dataset)[0].name == "kind"
-        for field in dataclasses.fields(dataset)[1:]:
-            assert field.metadata["description"]
+        """A sentence as the docstring, and words for each setting: option("...", default)."""
+        assert summary_of(type(dataset)).endswith("."), repr(summary_of(type(dataset)))
+        kind, *settings = dataclasses.fields(dataset)
+        assert kind.name == "kind"
+        silent = [each.name for each in settings if not each.metadata.get("description")]
+        assert not silent, f"without words: {silent}"
 
     def test_refuses_a_fold_it_does_not_have(self, dataset: Dataset) -> None:
-        """Whether or not it comes with folds."""
-        with pytest.raises(InputError, match=r"fold: 'u9'.*accepted: "):
-            dataset.load_fold("u9")
+        """One line that names the fold and what is accepted, whether or not there are folds."""
+        _refuses(lambda: dataset.load_fold("u9"), "fold: 'u9'")
+
+    def test_loads_ratings(self, loaded: Ratings) -> None:
+        """At least one, in the layout of dprec.ratings.Ratings: by user, items ascending, each pair once."""
+        assert isinstance(loaded, Ratings), f"{type(loaded).__name__}"
+        assert loaded.items.shape == loaded.levels.shape == (loaded.indptr[-1],), "arrays of other lengths"
+        assert loaded.count > 0, "no rating"
+        assert loaded.indptr[0] == 0, f"indptr from {loaded.indptr[0]}"
+        assert np.all(np.diff(loaded.indptr) >= 0), "indptr that falls"
+        assert loaded.items.min() >= 0, f"item {loaded.items.min()}"
+        assert loaded.items.max() < loaded.n_items, f"item {loaded.items.max()} of {loaded.n_items}"
+        again = (np.diff(loaded.items) <= 0) & (np.diff(loaded.users) == 0)
+        assert not again.any(), f"{again.sum()} items that do not ascend within their user"
+        if not loaded.scale.implicit:
+            assert loaded.levels.min() >= 1, f"level {loaded.levels.min()}"
+            assert loaded.levels.max() <= loaded.scale.levels, (
+                f"{loaded.levels.max()} of {loaded.scale.levels}"
+            )
+
+    def test_identifiers_are_distinct(self, loaded: Ratings) -> None:
+        """One for each user, and one for each item."""
+        for name, own in (("user_ids", loaded.user_ids), ("item_ids", loaded.item_ids)):
+            assert np.unique(own).size == own.size, f"{name} of which some are alike"
+        assert loaded.user_ids.size == loaded.indptr.size - 1, f"{loaded.user_ids.size} users"
+
+    def test_loads_the_same_again(self, dataset: Dataset, loaded: Ratings) -> None:
+        """The same bits each time."""
+        again = dataset.load()
+        for name in ("indptr", "items", "levels", "user_ids", "item_ids"):
+            assert np.array_equal(getattr(loaded, name), getattr(again, name)), f"other {name}"
+
+    def test_what_is_known_without_the_ratings_is_true(self, dataset: Dataset, loaded: Ratings) -> None:
+        """The numbers of known_size and the scale of known_scale, where there are any, are the ratings'."""
+        size, known = (loaded.n_users, loaded.n_items, loaded.count), dataset.known_size()
+        assert known is None or not dataset.as_it_is or known == size
+        scale = dataset.known_scale()
+        assert scale is None or dataset.positive or scale.describe() == loaded.scale.describe()
+
+    def test_refuses_a_place_where_nothing_is(self, dataset: Dataset, tmp_path: Path) -> None:
+        """One line that names it and what is accepted, of data that have the setting path."""
+        if "path" not in {each.name for each in dataclasses.fields(dataset)}:
+            pytest.skip("no setting path")
+        elsewhere: dict[str, Any] = {"path": str(tmp_path / "absent")}
+        _refuses(dataclasses.replace(dataset, **elsewhere).load, elsewhere["path"])
+
+
+def _refuses(load: Callable[[], object], named: str) -> None:
+    """Hold a call to one line that names something, and says what is accepted."""
+    try:
+        load()
+    except InputError as error:
+        said = str(error)
+    except Exception as error:  # whatever the code of a data set raises
+        raise AssertionError(f"{type(error).__name__}: {error}") from None
+    else:
+        raise AssertionError("no error")
+    assert named in said, repr(said)
+    assert "\n" not in said, repr(said)
+    assert "; accepted: " in said, repr(said)

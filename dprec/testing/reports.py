@@ -22,11 +22,12 @@ from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.randomness import DRAWS, DeviceDraws, Draws, generator, words
 from dprec.ratings import RatingScale
 from dprec.reports import Profiles, ReportFamily, Wanted
+from dprec.testing.rules import Contract
 
 _SAMPLES = 1_000_000
 
 
-class MechanismContract:
+class MechanismContract(Contract):
     """Tests of a mechanism, given by the fixture `mechanism`.
 
     Attributes
@@ -150,7 +151,7 @@ _HONEST = 4000
 """Users whose mean evidence is looked at."""
 
 
-class FamilyContract:
+class FamilyContract(Contract):
     """Tests of the family of a mechanism, given by the fixture `mechanism`.
 
     Attributes

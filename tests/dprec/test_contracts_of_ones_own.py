@@ -1,6 +1,11 @@
 """The contract of a user-defined component, in one line each."""
 
-from dataclasses import dataclass
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +18,7 @@ from dprec.mechanisms import Channel, Mechanism
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 from dprec.splits import Holdout
-from dprec.testing import contract
+from dprec.testing import DatasetContract, contract
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +52,52 @@ TestMechanism = contract(Geometric())
 TestCompletion = contract(Average(), repeats_one_rating=False)
 TestDataset = contract(Few(users=10))
 TestGradient = contract(FullGradient())
+
+
+CHANGES: dict[str, Callable[[Ratings], Any]] = {
+    "reversed": lambda ratings: replace(ratings, items=ratings.items[::-1].copy()),
+    "beyond": lambda ratings: replace(ratings, items=ratings.items + np.int32(ratings.n_items)),
+    "alike": lambda ratings: replace(ratings, user_ids=np.zeros(ratings.n_users, dtype=np.int64)),
+    "rows": Ratings.to_rows,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broken(Few):
+    """Ratings that are changed in some way, which stands where others have a file."""
+
+    path: str = option("How they are changed.")
+
+    def known_size(self) -> tuple[int, int, int]:
+        return self.users, 11, 50
+
+    def load(self) -> Ratings:
+        changed: Ratings = CHANGES.get(self.path, lambda ratings: ratings)(super().load())
+        return changed
+
+
+@pytest.mark.parametrize(
+    ("change", "test", "said"),
+    [
+        ("reversed", "loads_ratings", "[0-9]+ items that do not ascend within their user"),
+        ("beyond", "loads_ratings", "item 1[0-9] of 10"),
+        ("rows", "loads_ratings", "RatingRows"),
+        ("alike", "identifiers_are_distinct", "user_ids of which some are alike"),
+        ("", "what_is_known_without_the_ratings_is_true", "assert .*10, 11, 50"),
+        ("", "refuses_a_place_where_nothing_is", "no error"),
+    ],
+)
+def test_a_data_set_is_told_in_one_line_which_rule_it_breaks(
+    change: str, test: str, said: str, tmp_path: Path
+) -> None:
+    dataset = Broken(users=10, path=change)
+    broken = getattr(DatasetContract(), f"test_{test}")
+    given = {"dataset": dataset, "loaded": dataset.load(), "tmp_path": tmp_path}
+    wanted = {name: given[name] for name in inspect.signature(broken).parameters}
+    with pytest.raises(pytest.fail.Exception) as failed:
+        broken(**wanted)
+    rule = test.replace("_", " ")
+    assert re.fullmatch(f"{rule}: seen {said}.*; expected: .*", str(failed.value)), failed.value
 
 
 def test_what_has_no_contract_is_refused() -> None:

@@ -3,6 +3,7 @@
 import math
 import struct
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from dprec.datasets import (
     OneBitSynthetic,
     Synthetic,
 )
-from dprec.datasets.published import SetsDataset
-from dprec.datasets.table import FileDataset
+from dprec.datasets.published import LightGCN, SetsDataset
+from dprec.datasets.table import DelimitedTable, FileDataset
 from dprec.errors import InputError
 from dprec.ratings import Ratings
 from dprec.testing import DatasetContract
@@ -40,6 +41,25 @@ class TestEveryDataset(DatasetContract):
         kind = DATASETS[request.param]
         path = {"path": "here"} if issubclass(kind, FileDataset | SetsDataset) else {}
         return kind(**path, **REQUIRED.get(request.param, {}))
+
+    @pytest.fixture
+    def loaded(self, dataset: Dataset) -> Ratings:
+        if dataset.kind == "in-memory" or any(each.name.endswith("path") for each in fields(dataset)):
+            pytest.skip("its data are not here; TestWithFiles has some")
+        return dataset.load()
+
+
+class TestWithFiles(DatasetContract):
+    @pytest.fixture(params=["movielens-100k", "csv", "lightgcn"])
+    def dataset(self, request: pytest.FixtureRequest, tmp_path: Path) -> Dataset:
+        if request.param == "movielens-100k":
+            return write(tmp_path)
+        if request.param == "csv":
+            write(tmp_path)
+            return DelimitedTable(path=str(tmp_path / "u1.base"))
+        (tmp_path / "train.txt").write_text("0 1 2\n1 0 2\n")
+        (tmp_path / "test.txt").write_text("0 0\n1 1\n")
+        return LightGCN(path=str(tmp_path))
 
 
 TRAIN = ["1\t1\t3\t0", "1\t2\t4\t0", "2\t1\t5\t0", "2\t3\t1\t0", "3\t2\t2\t0"]

@@ -38,8 +38,12 @@ class _LosesMore(Mechanism):
 
 
 def test_the_contract_refuses_a_mechanism_that_loses_more_than_its_budget() -> None:
-    with pytest.raises(AssertionError):
+    with pytest.raises(pytest.fail.Exception) as failed:
         MechanismContract().test_the_exact_loss_is_the_budget(_LosesMore(kind="loses-more"))
+    said = str(failed.value)
+    assert said.startswith("the exact loss is the budget: seen ('stars', 0.05) assert 0.0")
+    assert "; expected: The loss never exceeds the budget, and exhausts it unless settings fix it" in said
+    assert "\n" not in said
 
 
 class _LosesMoreOnRatings(Mechanism):
@@ -52,7 +56,7 @@ class _LosesMoreOnRatings(Mechanism):
 
 
 def test_the_contract_takes_no_overspending_for_a_refusal() -> None:
-    with pytest.raises(AssertionError, match="probabilities that cost"):
+    with pytest.raises(pytest.fail.Exception, match="probabilities that cost"):
         MechanismContract().test_the_exact_loss_is_the_budget(_LosesMoreOnRatings(kind="loses-more"))
 
 

@@ -1,0 +1,38 @@
+"""How a contract says which of its rules is broken: in one line, with what was seen and what is expected."""
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import pytest
+
+_LONGEST = 400
+"""Characters of what was seen: comparisons of arrays are long."""
+
+
+class Contract:
+    """Base of the contracts: a test's name is the rule, and its docstring what is expected."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, test in list(vars(cls).items()):
+            if name.startswith("test_") and inspect.isfunction(test):
+                setattr(cls, name, _told(test))
+
+
+def _told(test: Callable[..., None]) -> Callable[..., None]:
+    """Return a test that fails in one line where an assertion does."""
+    rule = test.__name__.removeprefix("test_").replace("_", " ")
+    expected = " ".join((test.__doc__ or "what its assertions say").split())
+
+    @wraps(test)
+    def telling(*arguments: Any, **fixtures: Any) -> None:
+        try:
+            test(*arguments, **fixtures)
+        except AssertionError as error:
+            seen = " ".join(str(error).split()) or "an assertion that does not hold"
+            seen = seen if len(seen) <= _LONGEST else f"{seen[:_LONGEST]} ..."
+            raise pytest.fail.Exception(f"{rule}: seen {seen}; expected: {expected}", pytrace=False) from None
+
+    return telling
