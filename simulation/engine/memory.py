@@ -29,7 +29,8 @@ _REPORTS_HELD = 3.0
 """How often a node has the reports that it adds up: as they are made, joined, and chosen."""
 
 _REPORTS_SENT = 2.0
-"""How often there are the reports of a round that attacks look at, of all users: as sent, and as read."""
+"""How often there are the largest reports of all users in a round that attacks look at: as sent, and as read.
+"""
 
 
 class _Needs(NamedTuple):
