@@ -25,7 +25,7 @@ import numpy as np
 from scipy import sparse
 from validation import asked, best_of, decide, fifth_of, movies, visits
 
-from dprec.arrays import Floats, Ints
+from dprec.arrays import Floats
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.datasets import Dataset, LightGCN
@@ -33,6 +33,7 @@ from dprec.lists import gram as rules
 from dprec.lists import groups, products, public_kernels
 from dprec.lists.gram import GramSettings
 from dprec.metrics import Hits
+from dprec.predictions import scored_lists
 from dprec.protocols import gram, public_start
 from dprec.protocols.base import Public
 from dprec.protocols.gram import GramProtocol, ListTableOptions, PairTableOptions, TableProtocol
@@ -50,7 +51,6 @@ MOST_ITEMS = 420
 """Items of a table at most: their pairs are about what 300 kB hold."""
 JUDGED_CELLS = 1 << 26
 """Cells of the users who judge a draw, which bounds the time: 2,623 users of CiteULike, all of other data."""
-_CELLS_AT_ONCE = 1 << 22
 RECALLED = 20
 """Length of the lists that are judged."""
 LEAST = 0.002
@@ -105,18 +105,18 @@ def validation_draws(folder: str) -> dict[str, Callable[[], list[Draw]]]:
 
 
 def ndcg(draw: Draw, scores: Scorer) -> float:
-    """Return the mean NDCG@10: ties against what is held out, without the items that are learned from."""
+    """Return the mean NDCG@10, as runs have it, without the items that are learned from."""
     judging = np.flatnonzero(np.diff(draw.judging.indptr))
-    ranks, users = list[Ints](), list[Ints]()
-    for part in np.array_split(judging, -(-judging.size * draw.sets.shape[1] // _CELLS_AT_ONCE)):
-        own = draw.sets[part]
-        ranked = scores(own).copy()
-        ranked[own.nonzero()] = -np.inf
-        for user, row in zip(part, ranked, strict=True):
-            wanted = row[draw.judging[[user]].indices]
-            ranks.append((row >= wanted[:, None]).sum(axis=1))
-            users.append(np.full(wanted.size, len(users)))
-    hits = Hits.at(np.concatenate(ranks).astype(np.float64), np.concatenate(users), RECALLED)
+    lists = scored_lists(
+        lambda users, items: np.zeros(0),
+        lambda users: draw.sets[users].toarray() == 0,
+        judging,
+        RECALLED,
+        draw.sets.shape[1],
+        predict_rows=lambda users, n_items: scores(draw.sets[users]),
+    )
+    wanted = draw.judging[judging]
+    hits = Hits(wanted[np.arange(judging.size)[:, None], lists.items].toarray() > 0, np.diff(wanted.indptr))
     return float(hits.ndcg(10).mean())
 
 
