@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dprec.arrays import AnyInts, Floats, Ints
-from dprec.randomness import generator
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -42,8 +41,10 @@ _MANY_ITEMS, _LITTLE_TAU = 3500, 1.4e-4
 _LEAST_ABOVE_NOISE = 1.4
 """Least eigenvalue that popularity gives a table, over the edge of noise; see `worth_a_table`."""
 
-PER_DEPARTURE = 20.0
+PER_DEPARTURE = 30.0
 """What a standard deviation of the scores by weights counts for at most, over how far pairs depart."""
+
+_TINY = 1e-300
 
 _SMALLEST_TAU = 1e-5
 """Noise below which nothing changes."""
@@ -97,7 +98,7 @@ class GramSettings:
             return cls(1.0, 0, 0.0)
         table_items = min(math.ceil(120 * (1e-3 / tau) ** 0.75), items)
         share = 0.0 if table_items == items else popularity_share(tau, items, content=content)
-        weight = 0.25 * (1.4e-3 / tau) ** 0.45 if content else min(max(4 * (7e-4 / tau) ** 0.7, 1.0), 16.0)
+        weight = 0.25 * (1.4e-3 / tau) ** 0.45 if content else min(max(4 * (7e-4 / tau) ** 0.7, 2.0), 16.0)
         return cls(share, table_items, weight, 0.5 if tau > _NOISY_TAU else 0.0)
 
 
@@ -259,24 +260,12 @@ def _by_popularity(cells: Floats, popularity: Floats) -> Floats:
     return fitted
 
 
-def departure(table: DenoisedTable) -> float:
-    """Return how far pairs depart from what popularity explains: the mean square of ratios to it, less 1.
+def departure(noisy: Floats, deviation: float, popularity: Floats, users: int) -> float:
+    """Return how far pairs depart from what popularity explains: the variance of ratios to it, unbiased.
 
-    Ratios count by the power 1.5 of what is expected, between the most popular pairs, of which noise leaves
-    most, and all. A table that shows nothing is no reason to rank otherwise than by popularity.
-    """
-    rows, columns = np.triu_indices(table.popularity.size, 1)
-    if not rows.size:
-        return 0.0
-    pairs = table.pairs[rows, columns]
-    expected = _by_popularity(pairs, table.popularity)
-    return float(np.average((pairs / expected - 1) ** 2, weights=expected**1.5))
-
-
-def without_tastes(noisy: Floats, deviation: float, popularity: Floats, users: int, seed: int) -> Floats:
-    """Return a noisy sum that popularity alone explains, shape (cells,): how far it departs is chance.
-
-    Pairs are of so many users who were drawn, and of noise; items with themselves are as they were.
+    What noise and sampling explain is taken off, so it is about 0, or below, without tastes. Pairs count by
+    the inverse of the variance with which they tell it. A table that shows nothing is no reason to rank
+    otherwise than by popularity.
 
     Parameters
     ----------
@@ -285,15 +274,14 @@ def without_tastes(noisy: Floats, deviation: float, popularity: Floats, users: i
     popularity : ndarray, shape (items,)
         Above 0.
     """
-    random = generator(seed, "a table without tastes")
     rows, columns = np.triu_indices(popularity.size)
-    off, drawn = rows != columns, noisy.copy()
-    expected = _by_popularity(noisy[off], popularity)
+    cells = noisy[rows != columns]
+    expected = _by_popularity(cells, popularity)
     # Contributions of norm 1 add their squares up to the users: so much does a pair weigh in the mean.
-    weight = users / max(float(expected.sum()), users)
-    sampled = weight * random.poisson(expected / weight)
-    drawn[off] = sampled + deviation * random.standard_normal(expected.size)
-    return drawn
+    variances = deviation**2 + users / max(float(expected.sum()), users) * expected
+    weights = (expected / variances) ** 2
+    unexplained = float(weights @ ((cells - expected) ** 2 - variances))
+    return unexplained / max(float(weights @ expected**2), _TINY)
 
 
 def above_noise(table: Floats, deviation: float) -> Floats:

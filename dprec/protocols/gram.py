@@ -37,7 +37,6 @@ from dprec.lists.gram import (
     popularity_share,
     ridge_of,
     table_items,
-    without_tastes,
     worth_a_table,
 )
 from dprec.lists.groups import (
@@ -576,9 +575,8 @@ class SetServer(SummedServer):
         table = denoised_table(sums, noise, known, coherent)
         if everything:
             self.popularity = table.popularity
-        drawn = without_tastes(sums, noise, table.popularity, users, self.seed)
-        departs = departure(table) - departure(denoised_table(drawn, noise, known, coherent))
-        share = min(settings.share_of_weights, PER_DEPARTURE * max(departs, 0.0), LARGEST)
+        departs = PER_DEPARTURE * max(departure(sums, noise, table.popularity, users), 0.0)
+        share = min(settings.share_of_weights, departs, LARGEST)
         if self.options.groups:
             share = min(share, MOST_BESIDE_GROUPS)
             self.device = replace(self.device, groups=self._groups_by(table.pairs))

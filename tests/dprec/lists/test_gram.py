@@ -97,19 +97,24 @@ def test_what_is_noisy_of_items_with_themselves_gives_way_to_what_is_known() -> 
     np.testing.assert_allclose(exact, known, rtol=1e-6)
 
 
-def test_a_table_without_tastes_departs_by_chance_alone() -> None:
+def test_without_tastes_pairs_depart_by_chance_alone() -> None:
     users, items, deviation = 2_000, 40, 0.5
     popularity = 1 / (2 + np.arange(items))
     rows, columns = np.triu_indices(items)
-    off = rows != columns
-    noisy = popularity[rows] * popularity[columns]
-    noisy[off] *= 4_000 / noisy[off].sum()
-    drawn = np.array([gram.without_tastes(noisy, deviation, popularity, users, seed) for seed in range(200)])
-    assert (drawn[:, ~off] == noisy[~off]).all()
-    # Of pairs that weigh a half each. Means of 200 draws are 6 standard errors off with probability 1e-9.
-    variances = 0.5 * noisy[off] + deviation**2
-    assert (np.abs(drawn[:, off].mean(axis=0) - noisy[off]) < 6 * np.sqrt(variances / 200)).all()
-    assert drawn[:, off].var(axis=0).sum() == pytest.approx(variances.sum(), rel=0.1)
+    off, random = rows != columns, np.random.default_rng(5)
+    expected = popularity[rows] * popularity[columns]
+    expected *= 4_000 / expected[off].sum()
+    departs = np.empty((2, 200))
+    for draw in range(200):
+        # Pairs weigh a half each.
+        noisy = 0.5 * random.poisson(2 * expected) + deviation * random.standard_normal(expected.size)
+        departs[0, draw] = gram.departure(noisy, deviation, popularity, users)
+        tastes = noisy + expected * np.where(random.random(expected.size) < 0.5, -0.3, 0.3)
+        departs[1, draw] = gram.departure(tastes, deviation, popularity, users)
+    # Means of 200 draws are 6 standard errors off with probability 1e-9; fitting takes 1 of 780 degrees.
+    errors = departs.std(axis=1) / math.sqrt(200)
+    assert (np.abs(departs.mean(axis=1) - [0.0, 0.09]) < 6 * errors + 0.002).all()
+    assert (errors < 0.002).all()
 
 
 def test_the_ridge_grows_with_noise_and_with_what_users_add() -> None:
@@ -119,15 +124,20 @@ def test_the_ridge_grows_with_noise_and_with_what_users_add() -> None:
     assert gram.ridge_of(-cells, 0.0, 10) == pytest.approx(0.045)
 
 
-def test_pairs_depart_by_the_mean_square_of_ratios_to_what_popularity_explains() -> None:
+def test_pairs_depart_by_the_variance_of_ratios_to_what_popularity_explains() -> None:
     popularity = np.array([4.0, 1.0, 1.0])
-    products = np.outer(popularity, popularity)
-    np.fill_diagonal(products, 0.0)
-    assert gram.departure(DenoisedTable(3 * products, popularity)) == pytest.approx(0.0, abs=1e-12)
-    # Pairs 4, 4, 1 and products 4, 4, 1, of which the first is 8: the unit is (32 + 16 + 1) / 33 = 49 / 33.
-    pairs = products.copy()
-    pairs[0, 1] = pairs[1, 0] = 8.0
-    ratios = np.array([2.0, 1.0, 1.0]) * 33 / 49
-    expected = np.average((ratios - 1) ** 2, weights=[8.0, 8.0, 1.0])
-    assert gram.departure(DenoisedTable(pairs, popularity)) == pytest.approx(expected)
-    assert gram.departure(DenoisedTable(np.zeros((1, 1)), np.ones(1))) == 0.0
+    rows, columns = np.triu_indices(3)
+    noisy = popularity[rows] * popularity[columns]
+    # Pairs 4, 4, 1 of 9 users, of norm 1: noise and sampling are taken off, weighed alike but for 1.
+    variances, expected = 0.25 + np.array([4.0, 4.0, 1.0]), np.array([4.0, 4.0, 1.0])
+    weights = (expected / variances) ** 2
+    chance = (weights @ variances) / (weights @ expected**2)
+    assert gram.departure(noisy, 0.5, popularity, 9) == pytest.approx(-chance)
+    # Of the first 8, the unit is (32 + 16 + 1) / 33, and 14 users' contributions weigh a unit each.
+    noisy[1] = 8.0
+    expected = expected * 49 / 33
+    variances = 0.25 + 14 / max(expected.sum(), 14) * expected
+    weights = (expected / variances) ** 2
+    unexplained = weights @ ((np.array([8.0, 4.0, 1.0]) - expected) ** 2 - variances)
+    assert gram.departure(noisy, 0.5, popularity, 14) == pytest.approx(unexplained / (weights @ expected**2))
+    assert gram.departure(np.ones(1), 0.5, np.ones(1), 9) == 0.0
