@@ -374,9 +374,12 @@ class GramProtocol(TableProtocol):
 
     def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> SummedServer:
         """Return the server before the first round."""
-        known = catalogue if self.table.content else None
-        check_least_bytes(self.max_bytes_down, public.n_items, known)
-        return SetServer(SetDevice.begun(self.table, public.n_items), known, seed, self.max_bytes_down)
+        known, most = catalogue if self.table.content else None, self.max_bytes_down
+        check_least_bytes(most, public.n_items, known)
+        told, users = self.adding_up.among(public.n_users).deviation, public.n_users
+        rounds = zip(super().largest(public), self.multipliers, strict=True)
+        noises = tuple(max(told(*each, users), LEAST_DEVIATION) for each in rounds)
+        return SetServer(SetDevice.begun(self.table, public.n_items), known, seed, most, noises)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -507,6 +510,8 @@ class SetServer(SummedServer):
     """Of the starts of groups."""
     most_bytes: int | None = None
     """Of what devices are sent at the end."""
+    noises: tuple[float, ...] = ()
+    """Of the sums of rounds, as public numbers let expect."""
     sums: dict[int, tuple[Floats, float]] = field(default_factory=dict)
     """Of each stage of the search that has succeeded: its numbers, and the deviation of their noise."""
 
@@ -555,17 +560,14 @@ class SetServer(SummedServer):
         self.popularity, self.noise = search.popularity(self.sums), noise
         if round_index == len(self.options.popularity_shares) and self.options.items:
             pairs = replace(pairs, items=popular_items(self.popularity, pairs.items.size).astype(np.int32))
-            own, following = self.options.shares[round_index - 1 : round_index + 1]
-            again = not worth_a_table(self.popularity, pairs.items, noise * math.sqrt(own / following), users)
+            own, following = self.noises[round_index - 1 : round_index + 1]
+            again = not worth_a_table(self.popularity, pairs.items, noise * following / own, users)
         self.device = replace(self.device, search=search, pairs=pairs, again=again)
-
-    def _tau(self, round_index: int, noise: float, users: int) -> float:
-        """Return what the noise of a round would be with the whole budget, over the users."""
-        return min(noise * math.sqrt(self.options.shares[round_index - 1]) / users, LARGEST_TAU)
 
     def _learn_pairs(self, round_index: int, sums: Floats, noise: float, users: int) -> None:
         asked, everything, known = self.device.pairs, not self.options.popularity_shares, None
-        tau = self._tau(round_index, noise, users)
+        # What the noise would be with the whole budget, over the users.
+        tau = min(noise * math.sqrt(self.options.shares[round_index - 1]) / users, LARGEST_TAU)
         settings = GramSettings.of(tau, self.device.n_items, content=self.catalogue is not None)
         if not everything:
             known = joined_popularity(self.popularity[asked.items], self.noise, sums, noise)
