@@ -9,12 +9,14 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dprec.accounting import PrivacyBudget
 from dprec.arrays import Floats, Ints, offsets
 from dprec.lists.gram import DIAGONAL, DenoisedTable, ridge_of, table_items
 from dprec.lists.groups import LIFT_STEP, MOST_GROUPS, ItemGroups
 from dprec.lists.model import POPULARITY_STEP, ROOTS_STEP, ItemTable, ListModel
+from dprec.protocols import gram
 from dprec.protocols.base import Public
-from dprec.protocols.gram import GramProtocol, PairTableOptions, SetDevice
+from dprec.protocols.gram import GramProtocol, PairsInBlanketProtocol, PairTableOptions, SetDevice
 from dprec.protocols.public_start import TasteDevice
 from dprec.protocols.searches import SearchOptions
 from dprec.ratings import POSITIVE
@@ -402,6 +404,28 @@ def test_where_few_users_have_very_many_items_all_rounds_that_are_left_find_what
     exact = dense(contributions(asked, people, asked.release(searched + 1)), asked.release(searched + 1))
     # Of 100 numbers and more the deviation is off by 40 % with a probability below 1e-7.
     assert (joined - exact.sum(axis=0)).std() == pytest.approx(deviation, rel=0.4)
+
+
+def test_a_table_is_judged_by_the_noise_that_its_sum_will_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    public, table = Public(2_000, 50, POSITIVE), PairTableOptions(items=20, popularity_share=0.2)
+    privacy = PrivacyBudget(epsilon=4.0, per="user", composition="pld")
+    protocol = PairsInBlanketProtocol(privacy=privacy, table=table).suited(public)
+    server, judged = protocol.server(public, None, 0), list[float]()
+    layouts = [server.held.release(1), pairs(20)]
+    popular, following = (
+        protocol.aggregation.deviation(layout, multiplier, 2_000)
+        for layout, multiplier in zip(layouts, protocol.multipliers, strict=True)
+    )
+    # Sampling adds to it, so that it does not follow from the shares of the budget alone.
+    assert following != pytest.approx(popular / 2, rel=0.01)
+
+    def judge(known: Floats, items: Ints, deviation: float, users: int) -> bool:
+        judged.append(deviation)
+        return False
+
+    monkeypatch.setattr(gram, "worth_a_table", judge)
+    server.learn(layouts[0], 1, np.ones((50, 1)), 1.5 * popular, 2_000)
+    assert judged == [pytest.approx(1.5 * following)]
 
 
 def test_a_round_that_may_go_on_with_a_search_is_as_large_as_that() -> None:
