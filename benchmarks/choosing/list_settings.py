@@ -151,12 +151,11 @@ def with_sent(protocol: Playing, server: SummedServer, draw: Draw) -> tuple[floa
 def taught(protocol: Playing, draw: Draw, tau: float) -> SummedServer:
     """Return the server of a protocol after sums of a draw's sets with Gaussian noise."""
     users, n_items = draw.sets.shape
-    noise = tuple(tau * users / math.sqrt(share) for share in protocol.shares)
-    protocol = replace(protocol, noise=noise)
+    protocol = replace(protocol, noise=tuple(tau * users / math.sqrt(share) for share in protocol.shares))
     server = protocol.server(Public(users, n_items, POSITIVE), draw.catalogue, draw.seed)
     random = np.random.default_rng(draw.seed)
     own, words = profiles_of(draw.sets), np.zeros(draw.sets.nnz, dtype=np.uint64)
-    for round_index, deviation in enumerate(noise, start=1):
+    for round_index, deviation in enumerate(protocol.multipliers, start=1):
         device = protocol.device(server.held.encode(), n_items, POSITIVE)
         layout = device.release(round_index)
         assert isinstance(layout, Release)
