@@ -222,7 +222,9 @@ class RunConfig(BaseModel):
         description="When devices are asked in the course of time; by default once, about everything.",
     )
     attacks: Annotated[tuple[AnyAttack, ...], BeforeValidator(components.as_tuple)] = Field(
-        default=(), description="What is tried on the run at its end; nothing else depends on it."
+        default=(),
+        description="What is tried on the run at its end. Secure sums, whose noise is else drawn at once, "
+        "then draw it device by device: with the same distribution, and other bits.",
     )
     simulation: SimulationOptions = Field(default=SimulationOptions(), description="How it is simulated.")
     evaluation: EvaluationOptions = Field(
