@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from dprec.accounting import NoisySum, gaussian_epsilon, largest_mu
+from dprec.accounting import NoisySum, PrivacyAccountant, gaussian_epsilon, largest_mu
 from dprec.arrays import AnyInts, Bools, Floats, Int32s, Ints, Uint8s, offsets, rows_of, sum_of_parts
 from dprec.catalogue import Catalogue
 from dprec.components import Options, option
@@ -59,10 +59,11 @@ class EmbeddingRelease(Options):
         """What the releases cost, with the same delta, between any two profiles of a user."""
         return gaussian_epsilon(_BETWEEN_PROFILES * self.distance, self.delta)
 
-    @property
-    def released(self) -> NoisySum:
-        """What is released to everybody, for an accountant."""
-        return NoisySum(self.distance, between_profiles=_BETWEEN_PROFILES)
+    def charge(self, accountant: PrivacyAccountant, round_index: int, users: Bools) -> None:
+        """Record what embeddings with noise tell everybody of the item sets of users, shape (users,)."""
+        if self.epsilon is not None:
+            released = NoisySum(self.distance, between_profiles=_BETWEEN_PROFILES)
+            accountant.step(round_index, users, 0.0, np.inf, released)
 
 
 AS_THEY_ARE = EmbeddingRelease(least_raters=1)

@@ -229,9 +229,9 @@ class _ReadTogether(_Collections):
         ratings, completed = self.periods.ratings, self.latest.completed
         protocol, accountant = self.installer.config.protocol, self.schedule.accountant(self.made)
         release, notes = self.asking.embedding_release, completed.notes + notes_on_failures(rounds)
+        for number, sent in enumerate(self.tables, start=1):
+            release.charge(accountant, number, sent)
         if release.epsilon is not None:
-            for number, sent in enumerate(self.tables, start=1):
-                accountant.step(number, sent, 0.0, release.epsilon, release.released)
             notes += (
                 f"{len(self.tables)} tables of the items were sent: item_embeddings.epsilon is for each of "
                 "them, and a user loses it by each that its reports are in.",

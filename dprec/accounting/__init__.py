@@ -44,6 +44,7 @@ __all__ = [
     "ShuffledChannel",
     "ShuffledProfiles",
     "ShuffledReports",
+    "SkellamLoss",
     "Status",
     "SubsampledGaussian",
     "Trust",

@@ -312,8 +312,11 @@ class PrivacyAccountant:
         Raises
         ------
         ValueError
-            When an array does not cover all users, or a loss is negative or NaN.
+            When an array does not cover all users, a loss is negative or NaN, or one per user is finite of a
+            mechanism that has none without a delta.
         """
+        if mechanism is not None and mechanism.needs_delta and not np.all(np.isinf(per_user)):
+            raise ValueError(f"{type(mechanism).__name__} bounds nothing without a delta")
         for column in (users, per_rating, per_user):
             if isinstance(column, np.ndarray) and column.shape != self.rated.shape:
                 raise ValueError(f"an array of shape {column.shape} for {self.n_users} users")
@@ -391,7 +394,8 @@ class PrivacyAccountant:
         """Compose events whose mechanism is known, and add the epsilons of the others."""
         groups: dict[Hashable, list[tuple[EventMechanism, Bools]]] = {}
         for event in self.history:
-            if event.mechanism is not None:
+            # What costs nothing has no share of delta.
+            if event.mechanism is not None and np.any(event.per_user):
                 own = groups.setdefault(event.mechanism.group, [])
                 own.append((event.mechanism, event.took_part(self.n_users)))
         losses = self._sums([event for event in self.history if event.mechanism is None], "per_user")

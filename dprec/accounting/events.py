@@ -128,6 +128,18 @@ def skellam_epsilon(multiplier: float, norm: float, delta: float) -> float:
     return epsilon if off <= delta * _SHARE_OF_SLACK else math.inf
 
 
+@dataclass(frozen=True)
+class SkellamLoss:
+    """What releases with Skellam noise cost together; equal for those of one norm, which compose."""
+
+    norm: float
+    """Largest L2 norm of a contribution, in steps."""
+
+    def __call__(self, distance: float, delta: float) -> float:
+        """Return the epsilon of sums at a distance of so many standard deviations, above 0."""
+        return skellam_epsilon(1 / distance, self.norm, delta)
+
+
 @lru_cache(maxsize=256)
 def skellam_multiplier(epsilon: float, norm: float, delta: float) -> float:
     """Return the least multiplier that costs epsilon, to nine digits; infinite if 2**40 would not do."""
@@ -172,6 +184,9 @@ class Loss:
 
 class EventMechanism(ABC):
     """By which mechanism something was released, where its losses compose better than by their sum."""
+
+    needs_delta: ClassVar[bool] = False
+    """Whether no epsilon holds without a delta."""
 
     @property
     def group(self) -> Hashable:
@@ -311,9 +326,12 @@ class NoisySum(EventMechanism):
     distance: float
     """How far a user's profile moves the sum beside none, in standard deviations of the noise."""
     cost: Callable[[float, float], float] = gaussian_epsilon
-    """From the distance of all sums together, the root of the summed squares, and delta to epsilon."""
+    """From the distance of all sums together, the root of the summed squares, and delta to epsilon: equal for
+    sums that compose with each other.
+    """
     between_profiles: float = 2.0
     """How much further than a profile beside none two profiles of a user are apart, at most."""
+    needs_delta: ClassVar[bool] = True
     weight: ClassVar[int] = 1
 
     def repeated(self, user: int, times: int) -> Self:

@@ -33,7 +33,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -67,6 +67,7 @@ class HiddenMessages(EventMechanism):
     """f, mean number of the fakes that hide each message: those of honest devices whose fakes arrived."""
     null_fakes: float = 1.0
     """k, mean number of the fakes of the null message over that of r messages; at least 1."""
+    needs_delta: ClassVar[bool] = True
 
     @classmethod
     def composed(cls, events: Sequence[tuple[Self, Bools]], delta: float, adjacency: Adjacency) -> Floats:

@@ -332,6 +332,7 @@ class SubsampledGaussian(EventMechanism):
     """How it was drawn who was asked."""
     rounds: int = 1
     """How many such sums there were."""
+    needs_delta: ClassVar[bool] = True
     weight: ClassVar[int] = 1
 
     def repeated(self, user: int, times: int) -> Self:

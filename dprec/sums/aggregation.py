@@ -13,7 +13,7 @@ sums apart as well (`dprec.randomness.normal_steps`).
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
@@ -302,6 +302,10 @@ class OfAllUsers:
         return self.users
 
 
+NoiseLoss = Callable[[float, float], float]
+"""From a distance in standard deviations of the noise, above 0, and delta to epsilon."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class NoisyAggregation(Aggregation):
     """Base of the ways whose releases have noise of their own, and compose as those of normal noise do."""
@@ -313,9 +317,14 @@ class NoisyAggregation(Aggregation):
         Releases with multipliers m_t cost as much as one with the multiplier (sum of m_t^-2)^-1/2.
         """
 
+    @property
     @abstractmethod
+    def loss(self) -> NoiseLoss:
+        """What releases cost together: equal for aggregations whose releases compose with each other."""
+
     def epsilon(self, multiplier: float, delta: float) -> float:
         """Return what one release costs a user; infinite without noise. The inverse of `multiplier`."""
+        return self.loss(1 / multiplier, delta) if multiplier > 0 else np.inf
 
     def multipliers(
         self, budget: accounting.PrivacyBudget, shares: Sequence[float], farthest: float
@@ -328,10 +337,7 @@ class NoisyAggregation(Aggregation):
         """Return a sum with noise, whose cost needs a delta."""
         if not multiplier:
             return Cost()
-        return Cost(mechanism=accounting.NoisySum(1 / multiplier, self._epsilon_at, farthest))
-
-    def _epsilon_at(self, distance: float, delta: float) -> float:
-        return self.epsilon(1 / distance, delta)
+        return Cost(mechanism=accounting.NoisySum(1 / multiplier, self.loss, farthest))
 
 
 _NUMBERS_AT_ONCE = 1 << 17
@@ -339,6 +345,10 @@ _NUMBERS_AT_ONCE = 1 << 17
 
 _MARGIN = 1 + 1e-9
 """Contributions are scaled in floating point, so their norm may exceed 1 by a few units of its last place."""
+
+
+def _gaussian_loss(distance: float, delta: float) -> float:
+    return accounting.gaussian_epsilon(_MARGIN * distance, delta)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,9 +367,10 @@ class CentralAggregation(NoisyAggregation):
         """Return the noise of the analytic Gaussian mechanism."""
         return _MARGIN / accounting.largest_mu(epsilon, delta)
 
-    def epsilon(self, multiplier: float, delta: float) -> float:
-        """Return the cost by the analytic Gaussian mechanism."""
-        return accounting.gaussian_epsilon(_MARGIN / multiplier if multiplier > 0 else np.inf, delta)
+    @property
+    def loss(self) -> NoiseLoss:
+        """The cost by the analytic Gaussian mechanism."""
+        return _gaussian_loss
 
     def encode(
         self, contributions: Contributions[LayoutT], layout: LayoutT, multiplier: float, draws: RoundDraws

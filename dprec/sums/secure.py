@@ -47,7 +47,7 @@ from dprec.secure_aggregation import (
     steps_of_unit,
     unpack_vectors,
 )
-from dprec.sums.aggregation import FurtherMessages, NoisyAggregation, OfAllUsers
+from dprec.sums.aggregation import FurtherMessages, NoiseLoss, NoisyAggregation, OfAllUsers
 from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT
 from dprec.sums.proofs import Bounds, Proofs, proof_bytes
 
@@ -375,9 +375,10 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
             raise SettingError("privacy.delta", f"{delta:g}", f"at least {accounting.LEAST_DELTA:g}")
         return accounting.skellam_multiplier(epsilon, self._counted_norm, delta)
 
-    def epsilon(self, multiplier: float, delta: float) -> float:
-        """Return the cost by the Renyi divergences of Skellam noise."""
-        return accounting.skellam_epsilon(multiplier, self._counted_norm, delta)
+    @property
+    def loss(self) -> NoiseLoss:
+        """The cost by the Renyi divergences of Skellam noise."""
+        return accounting.SkellamLoss(self._counted_norm)
 
     def encode(
         self, contributions: Contributions[LayoutT], layout: LayoutT, multiplier: float, draws: RoundDraws

@@ -119,9 +119,8 @@ class OneShotCourse(CollectionCourse[OneShotProtocol]):
         """
         told = held.asked if numbers is None else numbers.astype(np.int64)
         facts = self.charged(task, held.collected, counts, record=held.rounds[0], told=told)
-        release, completed = self.protocol.embedding_release, held.learned.completed
-        if release.epsilon is not None:
-            facts["accountant"].step(1, held.collected.sent, 0.0, release.epsilon, release.released)
+        completed = held.learned.completed
+        self.protocol.embedding_release.charge(facts["accountant"], 1, held.collected.sent)
         notes = completed.notes + facts["notes"] + held.notes + held.learned.notes
         notes += notes_on_catalogue(completed.public_data)
         return facts | {

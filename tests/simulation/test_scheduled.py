@@ -1,14 +1,18 @@
 """Runs of several collections in the course of time, of populations that stay or move."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from dprec.accounting import PrivacyBudget
 from dprec.observations import Observations
 from dprec.schedules import Collection, Periods, Schedule
+from dprec.sums import CentralAggregation, SecureAggregation
 from simulation import run
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
@@ -78,6 +82,29 @@ def test_fresh_noise_costs_its_share_each_time_and_can_be_averaged() -> None:
     told = [line["accuracy"]["recovered"] for line in each.rounds]
     assert told[0] < 0.8
     assert told[-1] > told[0] + 0.05
+
+
+SUMS = {
+    "kind": "sums-on-device",
+    "privacy": {"epsilon": 1.0, "per": "user", "composition": "pld", "delta": 1e-6},
+}
+
+
+@pytest.mark.parametrize("budget", ["each", "lifetime"])
+@pytest.mark.parametrize("kind", ["central", "secure-aggregation"])
+def test_noisy_sums_of_all_collections_compose(kind: str, budget: str) -> None:
+    """As those of one collection do: n of them are as one at n times the squared distance."""
+    values = weekly({"kind": "fresh", "budget": budget})
+    aggregation = {"kind": kind, **({"colluders": 2} if kind == "secure-aggregation" else {})}
+    values["protocol"] = {**SUMS, "aggregation": aggregation}
+    result = run(values, page=False)
+    collections = sum(line["asked"] > 0 for line in result.rounds)
+    asked = PrivacyBudget(epsilon=1.0, per="user", composition="pld", delta=1e-6)
+    if budget == "lifetime":
+        asked = replace(asked, epsilon=1.0 / collections, delta=1e-6 / collections)
+    way = CentralAggregation() if kind == "central" else SecureAggregation(colluders=2).among(60)
+    expected = way.epsilon(way.multiplier(asked.epsilon, asked.delta) / math.sqrt(collections), 1e-6)
+    assert result.summary["privacy"]["epsilon_composed"]["max"] == pytest.approx(expected, rel=1e-6)
 
 
 def test_what_a_server_forgets_is_not_asked_again() -> None:

@@ -157,13 +157,25 @@ def test_events_of_which_only_epsilons_are_known_add_to_what_composes() -> None:
     assert accountant.get_epsilon(1e-6).tolist() == [0.75 + gaussian_epsilon(0.5, 1e-6)]
 
 
+@pytest.mark.parametrize(
+    "mechanism", [NoisySum(0.5), HiddenMessages(2, 30.0), SubsampledGaussian(0.5, Poisson(0.1))]
+)
+def test_what_needs_a_delta_has_no_loss_without_one(mechanism: EventMechanism) -> None:
+    accountant = PrivacyAccountant(rated=everybody(2))
+    with pytest.raises(ValueError, match="without a delta"):
+        accountant.step(1, everybody(2), 0.0, np.array([np.inf, 1.0]), mechanism)
+    accountant.step(1, everybody(2), 0.0, np.inf, mechanism)
+    assert np.isinf(accountant.get_epsilon()).all()
+    assert np.isfinite(accountant.get_epsilon(1e-6)).all()
+
+
 def test_mechanisms_that_do_not_compose_together_share_delta() -> None:
     draws, both = ChannelDraws((dominating_channel(0.1),), draws=np.array([300])), everybody(1)
     reports = PrivacyAccountant(rated=both)
     reports.step(1, both, 0.1, 30.0, draws)
     accountant = PrivacyAccountant(rated=both)
     accountant.step(1, both, 0.1, 30.0, draws)
-    accountant.step(1, both, 0.0, 1.0, NoisySum(0.125))
+    accountant.step(1, both, 0.0, np.inf, NoisySum(0.125))
     expected = reports.get_epsilon(5e-7) + gaussian_epsilon(0.125, 5e-7)
     assert accountant.get_epsilon(1e-6).tolist() == expected.tolist()
 
@@ -172,7 +184,7 @@ def test_between_two_profiles_a_sum_moves_twice_as_far_whatever_its_epsilon_is()
     accountant = PrivacyAccountant(rated=everybody(1))
     accountant.step(1, everybody(1), 0.1, 1.0, ChannelDraws((dominating_channel(1.0),)))
     assert accountant.between_profiles(1e-9).tolist() == accountant.get_epsilon(1e-9).tolist()
-    accountant.step(1, everybody(1), 0.0, 0.5, NoisySum(0.25))
+    accountant.step(1, everybody(1), 0.0, np.inf, NoisySum(0.25))
     reports = [(ChannelDraws((dominating_channel(1.0),)), everybody(1))]
     expected = ChannelDraws.composed(reports, 5e-7, "replace-one") + gaussian_epsilon(0.5, 5e-7)
     assert accountant.between_profiles(1e-6).tolist() == expected.tolist()
@@ -322,7 +334,8 @@ def test_one_user_loses_as_much_alone_as_among_all(mechanism: EventMechanism | N
     """Of what was released once, and three times, in the rounds in which the user took part."""
     once, draws = PrivacyAccountant(everybody(20)), np.random.default_rng(5)
     for number in (1, 2):
-        once.step(number, draws.random(20) < 0.8, 0.5, 20 + np.arange(20.0), mechanism)
+        alone = np.inf if mechanism is not None and mechanism.needs_delta else 20 + np.arange(20.0)
+        once.step(number, draws.random(20) < 0.8, 0.5, alone, mechanism)
     thrice = PrivacyAccountant(everybody(20), once.history * 3)
     # Amplified losses have equal shares of delta, of which a user alone has fewer, and a finer grid.
     close = 0.1 if isinstance(mechanism, Shuffled) else 1e-9
