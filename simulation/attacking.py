@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools
@@ -61,7 +61,7 @@ class Laboratory:
     def shown(self) -> Shown:
         """What its users are shown."""
         outcome = self.outcome
-        return Shown(outcome.predict, outcome.predict_rows, self.judged.measured, outcome.scores)
+        return Shown(outcome.predict, outcome.predict_rows, lambda: self.judged.measured, outcome.scores)
 
     def with_malicious_users(self, malicious: MaliciousUsers) -> Shown:
         """Return what they are shown when malicious users take part after them, with the same draws.
@@ -72,8 +72,8 @@ class Laboratory:
         keys = self.keys(self.installer.drawn_by)
         outcome = outcome_with_malicious_users(self._quiet, self.evaluator, keys, malicious)
         predict, rows, scores = outcome.predict, outcome.predict_rows, outcome.scores
-        accuracy = self.evaluator.judged(predict, rows, outcome.hidden, scores=scores)[2]
-        return Shown(predict, rows, accuracy, scores)
+        judged = partial(self.evaluator.judged, predict, rows, outcome.hidden, scores=scores)
+        return Shown(predict, rows, lambda: judged()[2], scores)
 
     @property
     def transcript(self) -> Transcript:
@@ -150,7 +150,7 @@ def outcome_with_malicious_users(
 ) -> Outcome:
     """Run a protocol in which malicious users take part, after honest users, whose reports stay as they are.
 
-    ``evaluator``, ``keys``: of the run without them.
+    ``evaluator``, ``keys``: of the run without them. No round is evaluated.
     """
     honest, config = evaluator.train, installer.config
     train = malicious.joining(honest)
@@ -158,7 +158,7 @@ def outcome_with_malicious_users(
     task = installer.task(
         train,
         train if evaluator.held is honest else evaluator.held,
-        evaluator,
+        unmeasured,
         keys,
         held=course_of(protocol).held_ratings(train, config.seed),
         protocol=protocol.installed,

@@ -8,8 +8,9 @@ beside what epsilon allows where that is proved (`dprec.attacks.bounds`).
 
 import typing
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from dprec.accounting import PrivacyAccountant
@@ -55,10 +56,15 @@ class Shown:
     """From arrays of users and items to predictions."""
     predict_rows: PredictRows | None
     """The same of all items of some users, where that is cheaper."""
-    accuracy: Mapping[str, typing.Any]
-    """On their test ratings; see `summary.accuracy`."""
+    judged: Callable[[], Mapping[str, typing.Any]]
+    """Returns `accuracy`, which takes long and few ask for."""
     scores: Predict | None = None
     """From arrays of users and items to what lists are ranked by, if not by predictions."""
+
+    @cached_property
+    def accuracy(self) -> Mapping[str, typing.Any]:
+        """On their test ratings; see `summary.accuracy`."""
+        return self.judged()
 
 
 class PlayedOnceError(Exception):

@@ -40,7 +40,7 @@ _SHIFTS = np.linspace(-3.0, 3.0, 25)
 """Of the log odds of a user's ratings against those of the average user."""
 
 _STEPS = 50
-_CELLS_AT_ONCE = 1 << 18
+_CELLS_AT_ONCE = 1 << 17
 
 _LARGEST, _FINEST = 60.0, 1e-4
 """Log odds are told apart up to this and by so much."""
@@ -80,14 +80,12 @@ class Popularity:
         of what is said of each cell.
         """
         further = np.expm1(ratios)
-        fits = np.stack(
-            [np.log1p(scipy.special.expit(log_odds + each) * further).sum(axis=1) for each in _SHIFTS]
-        )
+        chances = [scipy.special.expit(log_odds + shift) for shift in _SHIFTS]
+        fits = np.stack([np.log1p(chance * further).sum(axis=1) for chance in chances])
         fits += self.log_weights[:, None]
         fits -= fits.max(axis=0)
         rated, whole = np.zeros_like(log_odds), np.zeros_like(log_odds)
-        for shift, fit in zip(_SHIFTS, np.exp(fits), strict=True):
-            chance = scipy.special.expit(log_odds + shift)
+        for chance, fit in zip(chances, np.exp(fits), strict=True):
             weight = fit[:, None] / (1 + chance * further)
             rated += weight * chance
             whole += weight

@@ -152,18 +152,19 @@ class Standing(NamedTuple):
 def seen_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> Standing:
     """Return how some honest users see targets."""
     step, unrated, ties = max(1, _CELLS // honest.n_items), Unrated(honest), words_of_ties(honest.n_items)
+    ranked_by = (shown.predict, shown.predict_rows) if shown.scores is None else (shown.scores, None)
     ranks, predictions = [np.zeros((0, targets.size), dtype=np.int64)], [np.zeros((0, targets.size))]
     for start in range(0, users.size, step):
         asked = users[start : start + step]
         candidates = unrated(asked)
-        predicted = _rows(shown.predict, shown.predict_rows, asked, honest.n_items)
-        scores = predicted if shown.scores is None else _rows(shown.scores, None, asked, honest.n_items)
+        scores = _rows(*ranked_by, asked, honest.n_items)
+        predicted = scores[:, targets] if shown.scores is None else _cells(shown.predict, asked, targets)
         scores = np.where(candidates, scores, -np.inf)
         # Before a target is what has a higher score, or the same and an earlier word.
         reached = scores[:, targets, None]
         earlier = (scores[:, None] == reached) & (ties < ties[targets, None])
         ranks.append(1 + ((scores[:, None] > reached) | earlier).sum(axis=2))
-        predictions.append(np.where(candidates, predicted, np.nan)[:, targets])
+        predictions.append(np.where(candidates[:, targets], predicted, np.nan))
     places, predicted = np.concatenate(ranks), np.concatenate(predictions)
     judged = ~np.isnan(predicted)
     own = [(places[by, place], predicted[by, place]) for place, by in enumerate(judged.T) if by.any()]
@@ -176,8 +177,11 @@ def seen_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> Standi
 def _rows(predict: Predict, predict_rows: PredictRows | None, users: Ints, n_items: int) -> Floats:
     if predict_rows is not None:
         return predict_rows(users, n_items)
-    cells = np.repeat(users, n_items), np.tile(np.arange(n_items), users.size)
-    return predict(*cells).reshape(users.size, n_items)
+    return _cells(predict, users, np.arange(n_items))
+
+
+def _cells(predict: Predict, users: Ints, items: Ints) -> Floats:
+    return predict(np.repeat(users, items.size), np.tile(items, users.size)).reshape(users.size, items.size)
 
 
 _METRICS = {"damage_rmse": ("rmse", 1.0), "damage_ndcg": ("ndcg_at_10", -1.0)}

@@ -62,6 +62,8 @@ class Answers:
     def covering(self, ratings: int) -> Self:
         """Return the answers, if only a part of so many ratings is shown: others may be rated as well."""
         certain = np.isneginf(self.log_likelihoods[1:, 0])
+        if not certain.any():
+            return self
         users = rows_of(np.diff(self.indptr))
         distinct = np.unique(users * (1 + self.items.max(initial=0)) + self.items).size
         heard = ratings * (1 - self.silent.mean())

@@ -41,7 +41,7 @@ class MeansGame:
         sums = np.bincount(held.items, held.values, held.n_items)
         means = Averages((sums + held.mean) / (counted + 1), by_item=True)
         errors = means.predict(self.truth.users, self.truth.items) - self.truth.values
-        return Shown(means.predict, None, {"rmse": float(np.sqrt(np.mean(errors**2)))})
+        return Shown(means.predict, None, lambda: {"rmse": float(np.sqrt(np.mean(errors**2)))})
 
 
 @pytest.fixture
@@ -84,12 +84,12 @@ def test_ranks_are_among_unrated_items(honest: Ratings) -> None:
 
     rated = honest.to_sets().toarray() > 0
     users = np.arange(honest.n_users)
-    seen = seen_of(np.array([7]), honest, Shown(predict, None, {}), users)
+    seen = seen_of(np.array([7]), honest, Shown(predict, None, dict), users)
     judged = ~rated[:, 7]
     expected = 1 + (~rated[judged, 0]).astype(int) + ~rated[judged, 1]
     assert seen.rank == np.median(expected)
     assert (seen.hit_rate, seen.prediction) == (1.0, 2.0)
-    last = seen_of(np.array([7]), honest, Shown(lambda _, items: -order[items], None, {}), users)
+    last = seen_of(np.array([7]), honest, Shown(lambda _, items: -order[items], None, dict), users)
     assert last.hit_rate == 0.0
 
 

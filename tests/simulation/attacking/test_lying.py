@@ -143,5 +143,5 @@ def test_malicious_users_in_sums_promote_a_target_as_far_as_they_are_let(
             session, config, (train, test), MaliciousUsers(profiles, True, (target,))
         )
     assert sum(record.replies for record in outcome.rounds) == (users + count) * len(outcome.rounds)
-    shown = Shown(outcome.predict, outcome.predict_rows, {})
+    shown = Shown(outcome.predict, outcome.predict_rows, dict)
     assert seen_of(np.array([target]), train, shown, np.arange(users)).rank <= rank
