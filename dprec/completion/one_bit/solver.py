@@ -301,27 +301,34 @@ def minimise_bounded(
         value, slopes = likelihood.value_and_slopes(within[observed])
         if not np.isfinite(value):
             raise RunError(f"one-bit completion diverged in iteration {len(objectives)}: {value}")
-        target = _RELAXATION * within + (1 - _RELAXATION) * inside + dual
+        target = _RELAXATION * within
+        target += (1 - _RELAXATION) * inside
+        target += dual
         before, inside = inside, project(target)
         factor = 1.0
         if len(objectives) % _CHECK_EVERY == 0 or len(objectives) == iterations:
             apart, moved, residual = _residuals(within, inside, before, penalty)
-            # The nuclear norm, to about 1e-6, quickly.
-            nuclear = float(np.sqrt(np.maximum(np.linalg.eigvalsh(gram(within)), 0.0)).sum())
-            if residual <= tolerance and nuclear <= ball.radius * (1 + _EXCESS * tolerance):
+            if residual <= tolerance and _nuclear(within) <= ball.radius * (1 + _EXCESS * tolerance):
                 inside = project.whole(target)
                 apart, moved, residual = _residuals(within, inside, before, penalty)
                 reason = "optimal" if residual <= tolerance else reason
             # Brings the distance of the copies and the movement of Z nearer to each other.
             if max(apart, moved) > _UNBALANCED * min(apart, moved):
                 factor = 2.0 if apart > moved else 0.5
-        penalty, dual = penalty * factor, (target - inside) / factor
+        dual = target - inside
+        if factor != 1.0:
+            penalty, dual = penalty * factor, dual / factor
         objectives.append(value)
         progress("completing", len(objectives) - 1, iterations)
     norm = float(np.linalg.norm(within, "nuc"))
     point = within * (ball.radius / max(norm, ball.radius))
     objectives[-1] = likelihood.value_and_slopes(point[observed])[0]
     return Solution(point, tuple(objectives), float(residual), reason, objectives[-1])
+
+
+def _nuclear(matrix: Floats) -> float:
+    """Return the nuclear norm, to about 1e-6, quickly."""
+    return float(np.sqrt(np.maximum(np.linalg.eigvalsh(gram(matrix)), 0.0)).sum())
 
 
 def _residuals(within: Floats, inside: Floats, before: Floats, penalty: float) -> tuple[float, float, float]:
