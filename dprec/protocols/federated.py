@@ -324,6 +324,11 @@ class FederatedProtocol(BroadcastProtocol):
             told += np.logaddexp(np.log1p(-share), np.log(share) + exponent)
         return _classes(told, self.privacy.epsilon / 8)
 
+    def model_bytes(self, public: Public) -> float:
+        """Return what nodes hold of what devices keep: before a round, after it, and as it is told."""
+        state = some_devices(self.model, 1, public.n_items, public.scale, 0).state
+        return 3.0 * public.n_users * sum(each.nbytes for each in state)
+
     def asked_at_once(self, users: int) -> float:
         """Return how many are drawn."""
         return self.sampling.expected(users)

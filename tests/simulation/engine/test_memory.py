@@ -134,6 +134,13 @@ def test_reports_that_a_node_adds_up_count_by_their_size() -> None:
     )
 
 
+def test_what_devices_keep_counts_by_its_size() -> None:
+    public = Public(1_000, 400, POSITIVE)
+    # A score function of 32 weights and an offset, and scores of all items.
+    assert load("pfedrec").protocol.model_bytes(public) == 3 * 1_000 * 8 * (32 + 1 + 400)
+    assert load("lightgcn-free").protocol.model_bytes(public) == 0
+
+
 @pytest.mark.parametrize(("name", "held"), [("popularity-secagg", 0), ("popularity-local", REPORTS_AT_ONCE)])
 def test_sums_hold_a_part_of_the_reports_at_a_time_or_none(name: str, held: int) -> None:
     size = users, items, _ = 100_000, 20_000, 2_000_000
