@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dprec import completion
-from dprec.arrays import Floats, Int32s, Ints
+from dprec.arrays import AnyInts, Floats, Int32s, Ints
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.embedding import SHRINKAGE
 from dprec.components import Options, option
@@ -49,6 +49,8 @@ refusals are off the line, of its slope, and of a group around it. Round numbers
 _STEPS = 8
 """Newton steps to the most probable level, about which the logarithm is nearly quadratic."""
 
+_CELLS_AT_ONCE = 1 << 16
+
 _FARTHEST = 2.0
 """Levels beyond are none of people who use the scale."""
 
@@ -74,10 +76,10 @@ def for_everybody(table: ItemTable, seen: Observations, numbers: Ints, *, public
     sending, refuse = np.flatnonzero(cells), shares * (cells == 0)
     if not sending.size:
         return table
-    found, likelihood = [], np.hstack(reports.channels).T[reports.columns]
+    found, channels, columns = [], np.hstack(reports.channels).T, reports.columns
     for number in sending.tolist():
         own = of_cell == number
-        found.append(_level(latent[own], table.cuts, likelihood[own], seen.users[own]))
+        found.append(_level(latent[own], table.cuts, channels, columns[own], seen.users[own]))
     means, variances = np.array(found).T
     scores, refusing = _scores(shares), float(refuse.sum())
     # A weighted regression whose slope is expected near 0: the middle and height of what it is fitted to.
@@ -107,13 +109,21 @@ def _scores(shares: Floats) -> Floats:
     return -np.diff(densities) / np.where(shares > 0, shares, 1.0)
 
 
-def _level(latent: Floats, cuts: Floats, given: Floats, users: Int32s) -> tuple[float, float]:
-    """Return the most probable level, expected within 1 of 0, and its variance: reports are by user."""
+def _level(
+    latent: Floats, cuts: Floats, channels: Floats, columns: AnyInts, users: Int32s
+) -> tuple[float, float]:
+    """Return the most probable level, expected within 1 of 0, and its variance: reports are by user.
+
+    ``channels``: the likelihood of each level given what is in a column, shape (columns, levels).
+    """
     spread, level = np.sqrt(1 + _SPREAD), 0.0
     scores, precision = np.zeros(latent.size), 1.0
     for _ in range(_STEPS):
-        probabilities, slopes = level_probabilities((latent + level) / spread, cuts / spread)
-        scores = (slopes / spread * given).sum(axis=1) / (probabilities * given).sum(axis=1)
+        for start in range(0, latent.size, _CELLS_AT_ONCE):
+            cells = slice(start, start + _CELLS_AT_ONCE)
+            probabilities, slopes = level_probabilities((latent[cells] + level) / spread, cuts / spread)
+            given = channels[columns[cells]]
+            scores[cells] = (slopes / spread * given).sum(axis=1) / (probabilities * given).sum(axis=1)
         precision = 1 + float(scores @ scores)
         level = float(np.clip(level + (scores.sum() - level) / precision, -_FARTHEST, _FARTHEST))
     by_user = np.bincount(users, weights=scores)
