@@ -76,7 +76,7 @@ class Schedule(Options):
     kind: str = ""
     # What is asked when, by which protocol, and what that costs, are the word of who defines it anew.
     without_loss: ClassVar[frozenset[str] | None] = frozenset(
-        {"papers", "notes", "joined", "remembered", "periods_each", "horizon", "division", "periods"}
+        {"papers", "notes", "joined", "remembered", "periods_each", "division", "periods"}
     )
     reads_ratings_alone: ClassVar[bool] = True
     draws_anew: ClassVar[bool] = True

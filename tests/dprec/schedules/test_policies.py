@@ -85,6 +85,19 @@ def test_fresh_noise_shares_the_budget_or_costs_it_each_time() -> None:
     assert Fresh(every=4, collections=2).division.most == 9
 
 
+def test_a_number_of_collections_of_ones_own_is_a_word_on_what_they_share() -> None:
+    class Often(Fresh):
+        def horizon(self, periods: Periods) -> int:
+            return 1
+
+    class Rarely(Fresh):
+        @property
+        def periods_each(self) -> int:
+            return 2 * self.every
+
+    assert (Often.declares_loss(), Rarely.declares_loss()) == (True, False)
+
+
 def collections(schedule: Schedule, epsilon: float) -> list[Collection]:
     """Return collections to which everybody present who is asked answers, without what was said."""
     family = ThresholdBit().family(PrivacyBudget(epsilon=epsilon), RATINGS.scale, RATINGS.n_items)
