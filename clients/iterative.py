@@ -197,7 +197,7 @@ def contributions(partition: Partition, request: exchange.GradientRequest, conte
         device = protocol.device(request.factors, population.n_items, population.scale)
     aggregation = among_all(partition)
     Memory.of(population, protocol.rounds, context).answer_once(round_index, request.factors)
-    layout = device.release(round_index)
+    layout = protocol.asked(device, round_index)
     multiplier = protocol.multipliers[round_index - 1]
 
     def drawn(part: Partition) -> tuple[Any, Any, float, RoundDraws]:

@@ -24,6 +24,7 @@ from dprec.completion import Profiles
 from dprec.components import as_tuple, is_ours, option, reference_of
 from dprec.errors import SettingError, within
 from dprec.exchange import STATISTICS
+from dprec.federated import ContractError
 from dprec.protocols.base import Facts, Promise, Protocol, Public, Sent
 from dprec.protocols.findings import Auditor, Finding, NoisySums
 from dprec.protocols.rounds import Charge, Device, RoundsProtocol, Server
@@ -48,10 +49,11 @@ class SummedDevice(Device, Adding):
     """What every device holds between two messages: it contributes to the next release, and predicts."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Refuse code from outside that adds anything but `cells`, which are bounded."""
+        """Refuse code from outside that adds anything but `cells`, which are checked and bounded."""
         super().__init_subclass__(**options)
-        if "contributions" in vars(cls) and not is_ours(cls):
-            raise TypeError(f"{reference_of(cls)}: contributions of its own; define cells, which are bounded")
+        for name in ("contributions", "taking_part"):
+            if not is_ours(next(base for base in cls.__mro__ if name in vars(base))):
+                raise TypeError(f"{reference_of(cls)}: {name} of its own; define cells, which are checked")
 
     @abstractmethod
     def release(self, round_index: int) -> Layout:
@@ -115,7 +117,7 @@ class SumsProtocol(RoundsProtocol):
 
     without_loss: ClassVar[frozenset[str] | None] = frozenset(
         {"papers", "learns", "signed", "facts", "shares", "begin", "device", "server", "suited_to_noise"}
-        | {"most_ratings", "notes_on", "check_settings", "predicted", "check", "suited"}
+        | {"most_ratings", "notes_on", "check_settings", "predicted", "suited"}
     )
     undeployable: ClassVar[str] = ""
     message_type: ClassVar[str] = STATISTICS
@@ -124,8 +126,8 @@ class SumsProtocol(RoundsProtocol):
     learns: ClassVar[str] = "sums"
     """Name of what is learned, for tables."""
     signed: ClassVar[bool] = True
-    """Whether numbers of contributions can be negative: those of two users are 2 apart then, else the root of
-    2; of a user and none, 1.
+    """Whether numbers of any release can be negative: contributions of two users are 2 apart then, else the
+    root of 2; of a user and none, 1. `asked` holds releases to it.
     """
     noise: Annotated[tuple[float, ...] | None, BeforeValidator(as_tuple)] = option(
         "Noise of each round: follows from the rest, and is fixed as devices are given it.", None
@@ -267,11 +269,22 @@ class SumsProtocol(RoundsProtocol):
     def largest(self, public: Public) -> tuple[Layout, ...]:
         """Return the largest layout of each round, whatever the releases are."""
         device = self.begin(public)
-        return tuple(map(device.release, range(1, self.rounds + 1)))
+        return tuple(self.asked(device, number) for number in range(1, self.rounds + 1))
+
+    def asked(self, device: SummedDevice, round_index: int) -> Layout:
+        """Return what is summed in a round; raises ContractError if it may be negative and must not."""
+        layout = device.release(round_index)
+        if layout.signed and not self.signed:
+            found = "contributions that can be negative, where signed = False"
+            raise ContractError.of(self, found, "signed = True, or releases without negative numbers")
+        return layout
 
     def check(self, train: Public | Ratings) -> None:
         """Refuse a budget that cannot be kept to, and settings that do not suit public sizes."""
         self.check_settings(train)
+        if not math.isclose(sum(self.shares), 1.0) or min(self.shares) <= 0:
+            found = f"contributions in rounds with the shares {self.shares}"
+            raise ContractError.of(self, found, "shares above 0 that add up to 1")
         if self.noise is not None:
             raise SettingError("noise", str(list(self.noise)), "null: it follows from the budget")
         if self.privacy is not None:

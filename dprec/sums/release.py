@@ -2,9 +2,9 @@
 
 A device adds numbers of an L2 norm of 1 at most. That is kept here and not left to whoever computes them:
 longer contributions are scaled down, numbers are no larger than the largest that the release names, and
-negative ones are 0 where it has none, so that the loss of
-a sum follows whatever a protocol computes of each user. That it computes them of each user alone is looked at
-where code from outside does: of one user in every part of a population.
+negative ones are 0 where it has none, so that the loss of a sum follows whatever a protocol computes of each
+user. Code from outside is held to what that takes for granted: that each user adds one finite number to a
+row, and, of one user in every part of a population, that what it adds is computed of it alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from dprec.arrays import AnyInts, Bools, Floats, Ints, Pieces, Uint64s, blocks, offsets, rows_of
+from dprec.arrays import AnyInts, Bools, Floats, Ints, Pieces, Uint64s, all_between, blocks, offsets, rows_of
 from dprec.completion import Profiles
 from dprec.components import is_ours
 from dprec.federated import FROM_ONE_USER, ContractError
@@ -34,13 +34,15 @@ _LONGEST = 1 + 1e-9
 _APART = 1.5e-8
 """By which rounding may change what a user adds, beside others and alone: half the digits."""
 
+_VECTORS = "rows of the release, ascending within a user and each of them once, and finite numbers"
+
 
 class Adding(ABC):
     """What computes the numbers that users add to a release."""
 
     @abstractmethod
     def cells(self, profiles: Profiles, release: Release, words: Uint64s) -> tuple[Ints, AnyInts, Floats]:
-        """Return what users add: where each begins, its rows, ascending, and their numbers.
+        """Return what users add: where each begins, its rows, ascending, each once, and their numbers.
 
         What a user adds depends on no other user, to the last bit: sums by row, no dense products.
 
@@ -55,7 +57,7 @@ class Adding(ABC):
         -------
         indptr : ndarray of int64, shape (users + 1,)
         rows : ndarray of int, shape (cells,)
-        numbers : ndarray of float64, shape (cells,) or (cells, width)
+        numbers : ndarray of float64, shape (cells,)
             With an L2 norm of 1 at most over the cells of a user.
         """
 
@@ -172,14 +174,13 @@ class ProfileContributions(Contributions[Release]):
 
     def vectors(self, layout: Release) -> Vectors:
         """Return what every user adds, within what the release allows; see `Contributions.vectors`."""
-        ours = is_ours(type(layout.device))
-        indptr, rows, numbers = self._cells(layout, bounded=layout.bounded or not ours)
-        if not ours and self.n_users:
+        indptr, rows, numbers = self._cells(layout)
+        if not is_ours(type(layout.device)) and self.n_users:
             largest = int(np.argmax(np.diff(self.profiles.indptr)))
             own = slice(indptr[largest], indptr[largest + 1])
             alone = self.of_users(slice(largest, largest + 1))
             for _ in range(2):
-                _, again, values = alone._cells(layout, bounded=True)
+                _, again, values = alone._cells(layout)
                 same = np.array_equal(again, rows[own])
                 apart = float(np.linalg.norm(values - numbers[own])) if same else 1.0
                 if not apart <= _APART:
@@ -190,9 +191,17 @@ class ProfileContributions(Contributions[Release]):
         units = np.trunc(numbers / UNIT).astype(np.int64)
         return Vectors(indptr, rows.astype(np.int32), units[:, None])
 
-    def _cells(self, layout: Release, *, bounded: bool) -> tuple[Ints, AnyInts, Floats]:
+    def _cells(self, layout: Release) -> tuple[Ints, AnyInts, Floats]:
         indptr, rows, numbers = layout.device.cells(self.profiles, layout, self.words)
-        if bounded:
+        ours = is_ours(type(layout.device))
+        if not ours:
+            indptr, rows, numbers = map(np.asarray, (indptr, rows, numbers))
+            if not _are_vectors(indptr, rows, numbers, (self.n_users, layout.rows)):
+                raise ContractError.of(
+                    layout.device, "contributions that are no vector of each user", _VECTORS
+                )
+            numbers = numbers.astype(np.float64)
+        if layout.bounded or not ours:
             users = rows_of(np.diff(indptr))
             if not layout.negative:
                 numbers = np.maximum(numbers, 0.0)
@@ -211,6 +220,22 @@ class ProfileContributions(Contributions[Release]):
             return list(sets)
         levels = Pieces(layout.scale.level_of(own.values).astype(np.uint8).tobytes(), own.indptr)
         return [items + stars for items, stars in zip(sets, levels, strict=True)]
+
+
+def _are_vectors(indptr: AnyInts, rows: AnyInts, numbers: Floats, shape: tuple[int, int]) -> bool:
+    """Return whether cells are sparse vectors, ``shape``: of so many users, each of so many rows.
+
+    Norms are taken over cells: a row that a user names twice would count as two.
+    """
+    users, n_rows = shape
+    if not (np.issubdtype(indptr.dtype, np.integer) and np.issubdtype(rows.dtype, np.integer)):
+        return False
+    if indptr.shape != (users + 1,) or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        return False
+    if not rows.shape == numbers.shape == (indptr[-1],) or not all_between(rows, 0, n_rows - 1):
+        return False
+    places = rows_of(np.diff(indptr)) * n_rows + rows
+    return bool((np.diff(places) > 0).all() and np.isfinite(numbers).all())
 
 
 def profiles_in(reports: Sequence[bytes], n_items: int, scale: RatingScale) -> tuple[Bools, Profiles]:
