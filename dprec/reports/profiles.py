@@ -273,6 +273,9 @@ class ProfileFamily(IndependentDraws):
 
     def encode(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
         """Return every user's answers about its profile."""
+        return self.numbers.encode(self._answers(profiles, draws))
+
+    def _answers(self, profiles: Profiles, draws: DrawsFor) -> Ints:
         counts, elements = self.elements(profiles.counts, profiles.items, profiles.levels)
         choice, noise = draws("choice"), draws("report")
         rows = [
@@ -281,7 +284,7 @@ class ProfileFamily(IndependentDraws):
             )
             for answer in range(self.answers)
         ]
-        return self.numbers.encode(np.stack(rows, axis=1))
+        return np.stack(rows, axis=1)
 
     def crafted(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
         """Return answers that all name the rating farthest from its user's mean; of several, any.
@@ -297,14 +300,13 @@ class ProfileFamily(IndependentDraws):
         # How many ratings of every user are the farthest from its mean, and their elements.
         counts, elements = np.bincount(users[chosen], minlength=counts.size), every[chosen]
         choice, noise, first = draws("choice"), draws("report"), offsets(counts)[:-1]
-        answers: list[Ints] = []
-        if not counts.all():
-            return self.encode(profiles, draws)
+        has, answers = counts > 0, self._answers(profiles, draws)
         for answer in range(self.answers):
-            words = choice.per_user(answer, REPORT_ROUND)
-            named = (noise.per_user(answer, REPORT_ROUND) % counts.astype(np.uint64)).astype(np.int64)
-            answers.append(self.code.naming(elements[first + named], words))
-        return self.numbers.encode(np.stack(answers, axis=1))
+            words = choice.per_user(answer, REPORT_ROUND)[has]
+            random = noise.per_user(answer, REPORT_ROUND)[has]
+            named = (random % counts[has].astype(np.uint64)).astype(np.int64)
+            answers[has, answer] = self.code.naming(elements[first[has] + named], words)
+        return self.numbers.encode(answers)
 
     def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float]:
         """Return how much more often than by chance answers name an element: always, and if they are drawn.

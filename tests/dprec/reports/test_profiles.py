@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -9,9 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from dprec.accounting import PrivacyBudget
+from dprec.arrays import offsets
 from dprec.mechanisms.thresholds import UserLevelBit
-from dprec.randomness import DRAW_BITS, DRAWS, words
+from dprec.randomness import DRAW_BITS, DRAWS, DeviceDraws, words
 from dprec.reports import ProfileFamily
+from dprec.reports.base import Profiles
 from dprec.reports.profiles import ProfileCode, profile_elements
 from tests.make import STARS
 
@@ -28,6 +32,27 @@ def test_no_profile_marks_more_blocks_than_the_loss_allows() -> None:
     kept, elements = own.elements(np.array([60]), items, np.resize(np.arange(1, 6, dtype=np.uint8), 60))
     assert kept.tolist() == [elements.size] == [own.code.marked]
     assert own.code.marked < 60
+
+
+def test_who_has_no_ratings_answers_as_drawn_and_all_others_lie() -> None:
+    own, users = calibrated(1.0), 30
+    counts = np.array([0] + [2] * users)
+    items, levels = np.tile(np.array([7, 9], dtype=np.int32), users), np.tile([1, 5], users)
+    people = Profiles(counts, items, levels.astype(np.uint8))
+    drawn = partial(DeviceDraws.of, bytes(16), 0, offsets(counts), items, levels.astype(float))
+    liars = replace(people, counts=counts[1:])
+    of_liars = partial(DeviceDraws.of, bytes(16), 1, offsets(counts[1:]), items, levels.astype(float))
+    crafted, honest = list(own.crafted(people, drawn)), list(own.encode(people, drawn))
+    assert crafted[0] == honest[0]
+    assert crafted[1:] == list(own.crafted(liars, of_liars))
+    # Of each, one of both ratings, which are as far from its mean; under any multiplier.
+    count = own.code.multipliers
+    choice = np.array([-(-(each << 32) // count) << 32 for each in range(count)], dtype=np.uint64)
+    kept = profile_elements(np.array([2]), items[:2], people.levels[:2], STARS, 60)[1]
+    named = {int(each) for element in kept for each in own.code.naming(np.full(choice.size, element), choice)}
+    valid, answers = own.numbers.decode(crafted[1:])
+    assert valid.all()
+    assert set(answers.ravel().tolist()) <= named
 
 
 def test_two_answers_share_a_budget() -> None:
