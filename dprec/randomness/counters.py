@@ -130,7 +130,10 @@ def coins(heads: Uint64s, random_words: Uint64s) -> Bools:
 
 
 def uniform_below(limit: int, random_words: Uint64s) -> Ints:
-    """Return integers uniform on 0 to ``limit`` - 1, up to 2**31, one per word."""
+    """Return integers uniform on 0 to ``limit`` - 1, one per word, for limits far below 2**32.
+
+    Probabilities are off by a part of ``limit / 2**32`` at most, and exact where the limit is a power of 2.
+    """
     return ((random_words >> np.uint64(32)) * np.uint64(limit) >> np.uint64(32)).astype(np.int64)
 
 
