@@ -365,9 +365,10 @@ class FederatedProtocol(BroadcastProtocol):
         assert charge is not None
         everybody = np.ones(1, dtype=np.bool_)
         twice = float(charge.composed([(charge, everybody)] * self.rounds, delta, "replace-one")[0])
+        rounds = "one round" if self.rounds == 1 else f"{self.rounds} rounds"
         promised = (
             f"Epsilon = {epsilon:g} holds with delta = {delta:g} for all that is seen of a user in "
-            f"{self.rounds} rounds, which items it rated included. {compared_in_words(self.compares, twice)}"
+            f"{rounds}, which items it rated included. {compared_in_words(self.compares, twice)}"
         )
         reason = (
             "an update is clipped to a norm, whatever a model computes from a user's ratings, and it or its "
