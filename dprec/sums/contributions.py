@@ -11,7 +11,7 @@ from typing import Generic, Self, TypeVar
 
 import numpy as np
 
-from dprec.arrays import Bools, Floats, Int32s, Ints, offsets
+from dprec.arrays import Bools, Floats, Int32s, Ints, offsets, segments
 from dprec.gradients import Places
 
 UNIT = 2.0**-36
@@ -98,6 +98,18 @@ class Vectors:
     """In units of `UNIT`, with an L2 norm of at most ``1 / UNIT`` over the cells of a user;
     shape (cells, width).
     """
+
+    @property
+    def cells(self) -> Ints:
+        """Where each of the numbers is in a sum, row by row; shape (cells * width,)."""
+        width = self.numbers.shape[1]
+        return (self.rows.astype(np.int64)[:, None] * width + np.arange(width)).ravel()
+
+    def of_users(self, users: Ints) -> Self:
+        """Return the vectors of some users, in the order given."""
+        counts = np.diff(self.indptr)[users]
+        places = segments(self.indptr[users], counts)
+        return type(self)(offsets(counts), self.rows[places], self.numbers[places])
 
 
 class Contributions(ABC, Generic[LayoutT]):

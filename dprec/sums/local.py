@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import BeforeValidator
 
 from dprec import accounting
-from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, all_between, offsets, rows_of, segments
+from dprec.arrays import Bools, Floats, Ints, Pieces, Uint64s, all_between, offsets, rows_of
 from dprec.completion.factors import map_blocks
 from dprec.components import as_tuple, option
 from dprec.errors import SettingError
@@ -119,8 +119,8 @@ class LocalAggregation(Aggregation):
 
         def preferred(block: slice) -> Ints:
             chosen = np.flatnonzero(own_turn[block])
-            vectors = contributions.of_users(block).vectors(layout)
-            sparse = _with_norm_1(vectors, chosen, layout.n_rows)
+            vectors = contributions.of_users(block).vectors(layout).of_users(chosen)
+            sparse = _with_norm_1(vectors, layout.n_rows)
             users = block.start + chosen
             return self.reports.encode(*sparse, choices[users], candidate_keys(seeds[users]))
 
@@ -148,9 +148,7 @@ class LocalAggregation(Aggregation):
         for place, user in enumerate(np.flatnonzero(own_turn).tolist()):
             seeds = tried[:, user] >> np.uint64(64 - _SEED_BITS)
             vectors = contributions.of_users(slice(user, user + 1)).vectors(layout)
-            width, units = layout.width, vectors.numbers.ravel()
-            cells = (vectors.rows[:, None].astype(np.int64) * width + np.arange(width)).ravel()
-            sent[place] = self.reports.loudest(cells, np.sign(units).astype(np.float64), seeds)
+            sent[place] = self.reports.loudest(vectors, seeds)
         return Pieces(sent.tobytes(), offsets(own_turn * self._report.itemsize))
 
     def decode(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Bools, Aggregate]:
@@ -234,22 +232,19 @@ class LocalAggregation(Aggregation):
         return valid, read["seed"][exist].astype(np.uint64), read["candidate"][exist].astype(np.int64)
 
 
-def _with_norm_1(vectors: Vectors, users: Ints, n_rows: int) -> tuple[Ints, Ints, Floats]:
-    """Return sparse vectors of some users: where each begins, its cells and their numbers.
+def _with_norm_1(vectors: Vectors, n_rows: int) -> tuple[Ints, Ints, Floats]:
+    """Return sparse vectors: where each begins, its cells and their numbers.
 
     A last cell, beyond those of all rows, makes up for what a vector lacks.
     """
-    width = vectors.numbers.shape[1]
-    counts = np.diff(vectors.indptr)[users]
-    places = segments(vectors.indptr[users], counts)
-    cells = vectors.rows[places].astype(np.int64)[:, None] * width + np.arange(width)
-    numbers = vectors.numbers[places] * UNIT
-    squares = np.bincount(rows_of(counts), (numbers**2).sum(axis=1), minlength=users.size)
-    ends = offsets(counts * width)
+    width, counts = vectors.numbers.shape[1], np.diff(vectors.indptr)
+    numbers = vectors.numbers * UNIT
+    squares = np.bincount(rows_of(counts), (numbers**2).sum(axis=1), minlength=counts.size)
+    ends = vectors.indptr * width
     lacking = np.sqrt(np.maximum(1 - squares, 0.0))
     return (
-        ends + np.arange(users.size + 1),
-        np.insert(cells.ravel(), ends[1:], n_rows * width),
+        ends + np.arange(ends.size),
+        np.insert(vectors.cells, ends[1:], n_rows * width),
         np.insert(numbers.ravel(), ends[1:], lacking),
     )
 

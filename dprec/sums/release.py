@@ -195,7 +195,7 @@ class ProfileContributions(Contributions[Release]):
         indptr, rows, numbers = layout.device.cells(self.profiles, layout, self.words)
         ours = is_ours(type(layout.device))
         if not ours:
-            indptr, rows, numbers = map(np.asarray, (indptr, rows, numbers))
+            indptr, rows, numbers = np.asarray(indptr), np.asarray(rows), np.asarray(numbers)
             if not _are_vectors(indptr, rows, numbers, (self.n_users, layout.rows)):
                 raise ContractError.of(
                     layout.device, "contributions that are no vector of each user", _VECTORS
@@ -232,10 +232,11 @@ def _are_vectors(indptr: AnyInts, rows: AnyInts, numbers: Floats, shape: tuple[i
         return False
     if indptr.shape != (users + 1,) or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
         return False
-    if not rows.shape == numbers.shape == (indptr[-1],) or not all_between(rows, 0, n_rows - 1):
+    if not rows.shape == numbers.shape == (indptr[-1],) or not np.isfinite(numbers).all():
         return False
-    places = rows_of(np.diff(indptr)) * n_rows + rows
-    return bool((np.diff(places) > 0).all() and np.isfinite(numbers).all())
+    own = rows.astype(np.int64)
+    places = rows_of(np.diff(indptr)) * n_rows + own
+    return all_between(own, 0, n_rows - 1) and bool((np.diff(places) > 0).all())
 
 
 def profiles_in(reports: Sequence[bytes], n_items: int, scale: RatingScale) -> tuple[Bools, Profiles]:

@@ -197,10 +197,9 @@ class VectorPlan:
         """
         vectors = contributions.vectors(layout)
         counts = np.diff(vectors.indptr) * self.width
-        cells = (vectors.rows.astype(np.int64) * self.width)[:, None] + np.arange(self.width)
         exact = vectors.numbers.ravel().astype(np.float64) * UNIT * self.steps
         values = shrunk(exact, counts, self.norm)
-        return counts, cells.ravel(), rounded_rows(values, counts, self.norm, keys)
+        return counts, vectors.cells, rounded_rows(values, counts, self.norm, keys)
 
     def vectors(self, contributions: Contributions[LayoutT], layout: LayoutT, keys: Pairs) -> Int32s:
         """Return what `rounded` does with the zeros, shape (devices, size)."""

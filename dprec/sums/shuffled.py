@@ -3,8 +3,9 @@
 A message names a number of a contribution, and its sign if there are negative ones; or nothing: a null
 message. Of its vector v every device sends r messages, no two of them alike, null messages where it says
 less. A number is named with the probability r |v_j| / L, where L bounds the sum of the absolute values of a
-vector: one whose sum is larger counts as if it were scaled down. Those named are at equal distances on a line
-of all numbers in random order (Madow and Madow [madow1944]).
+vector: one whose sum is larger counts as if it were scaled down, and a number above L / r is named once, for
+sure, as if it were no larger. Those named are at equal distances on a line of all numbers in random order
+(Madow and Madow [madow1944]).
 
 With them go fakes: of every message that there can be a Poisson number, so that those of all honest devices
 hide what one of them sends (`dprec.accounting.HiddenMessages`); of the null message k r times as many, as
@@ -12,7 +13,7 @@ several may be one user's, and who holds nothing sends r of them. How many messa
 nothing about its vector; who sends any takes part, which no fakes hide.
 
 A shuffler passes on how often each message was sent. Less the mean number of fakes, and times L / r, counts
-are without bias the sum of the vectors.
+are without bias the sum of the vectors, so cut.
 """
 
 import math
@@ -90,10 +91,8 @@ class Exchange:
         """
         from dprec.kernels import draws
 
-        width = vectors.numbers.shape[1]
-        numbers = vectors.numbers.ravel()
-        cells = (vectors.rows.astype(np.int64)[:, None] * width + np.arange(width)).ravel()
-        indptr, sizes = width * vectors.indptr, np.abs(numbers)
+        cells, numbers = vectors.cells, vectors.numbers.ravel()
+        indptr, sizes = vectors.numbers.shape[1] * vectors.indptr, np.abs(numbers)
         sums = np.diff(offsets(sizes)[indptr])
         # So long that there are no more points than messages.
         distances = np.maximum(self.distance, -(-sums // self.messages))
@@ -312,9 +311,8 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         sent = np.full((users, exchange.most), exchange.null, dtype=np.int64)
         for user in range(users):
             vectors = contributions.of_users(slice(user, user + 1)).vectors(layout)
-            cells = (vectors.rows[:, None].astype(np.int64) * layout.width + np.arange(layout.width)).ravel()
             numbers = vectors.numbers.ravel()
-            named = (cells + exchange.numbers * (numbers < 0))[numbers != 0]
+            named = (vectors.cells + exchange.numbers * (numbers < 0))[numbers != 0]
             if named.size:
                 sent[user] = np.resize(named, exchange.most)
         return exchange.codec.encode(np.full(users, exchange.most), sent.ravel())

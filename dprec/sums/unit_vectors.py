@@ -22,6 +22,7 @@ import numpy as np
 
 from dprec.arrays import Floats, Int32s, Ints, Uint64s
 from dprec.randomness import DRAWS, integer_weights, loss_of_draws
+from dprec.sums.contributions import Vectors
 
 _UNIT = 4096
 """What a normal deviate of 1 is as an integer, so that sums are exact in any order."""
@@ -132,13 +133,14 @@ class VectorReports:
             chosen[block] = np.take_along_axis(order, ranks[block, None], axis=1)[:, 0]
         return chosen
 
-    def loudest(self, cells: Ints, values: Floats, seeds: Uint64s) -> tuple[int, int]:
-        """Return the seed and the candidate of it that has the largest product with a vector.
+    def loudest(self, vectors: Vectors, seeds: Uint64s) -> tuple[int, int]:
+        """Return the seed and the candidate of it that has the largest product with the signs of a vector.
 
-        ``cells``, ``values``: as for `encode`, of one device; ``seeds``, shape (seeds,): those to look at.
+        ``vectors``: of one device; ``seeds``, shape (seeds,): those to look at.
         """
         from dprec.kernels.draws import projections
 
+        cells, values = vectors.cells, np.sign(vectors.numbers.ravel()).astype(np.float64)
         products = np.empty((seeds.size, self.candidates))
         indptr = np.arange(seeds.size + 1) * cells.size
         keys = np.ascontiguousarray(candidate_keys(seeds))

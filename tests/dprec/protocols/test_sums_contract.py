@@ -379,7 +379,7 @@ def assert_as_sent(protocol: Any, own: Contributions[Any], layout: Any) -> None:
             assert counts.sum() == aggregation.messages
             assert counts[:-1].max() <= 1
     else:
-        indptr, _, numbers = _with_norm_1(own.vectors(layout), np.arange(USERS), layout.n_rows)
+        indptr, _, numbers = _with_norm_1(own.vectors(layout), layout.n_rows)
         lengths = np.add.reduceat(numbers**2, indptr[:-1])
         assert np.abs(lengths - 1).max() < 1e-9
 

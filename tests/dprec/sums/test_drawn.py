@@ -78,7 +78,8 @@ def said_locally() -> tuple[Ints, Ints]:
     reports = LOCAL.encode(one_item, layout, 1.0, devices(USERS, 2))
     _, seeds, chosen = LOCAL._read(reports)
     keys, count = candidate_keys(seeds), seeds.size
-    indptr, cells, values = _with_norm_1(one_item.vectors(layout), np.arange(count), layout.n_rows)
+    some = one_item.vectors(layout).of_users(np.arange(count))
+    indptr, cells, values = _with_norm_1(some, layout.n_rows)
     products = np.empty((count, LOCAL.reports.candidates))
     projections(keys, indptr, cells, values, normals(), products)
     order = np.argsort(-products, axis=1, kind="stable")

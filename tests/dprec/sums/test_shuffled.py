@@ -10,7 +10,7 @@ from scipy.stats import poisson
 from dprec.accounting import HiddenMessages, hidden_epsilon, least_fakes
 from dprec.arrays import Floats, Ints, offsets
 from dprec.gradients import RoundDraws
-from dprec.randomness import DeviceDraws, uniforms, words
+from dprec.randomness import DeviceDraws, ReleaseDraws, uniforms, words
 from dprec.sums import UNIT, Contributions, Layout, ShuffledAggregation, Vectors
 from dprec.sums.shuffled import Exchange
 from tests import make
@@ -82,6 +82,14 @@ def test_a_device_says_of_its_vector_what_is_in_it_and_nothing_twice(signed: boo
         assert (vector[cells] != 0).all()
         assert (below == (vector[cells] < 0)).all()
         assert abs(len(named) - min(4, np.abs(vector).sum() / 0.2)) < 1
+
+
+def test_a_number_larger_than_a_message_is_named_once_and_counts_as_one() -> None:
+    users = 200
+    among, own = SHUFFLE.among(users), Rows(np.tile([1.0, 0, 0, 0, 0, 0], (users, 1)))
+    _, sent = among.decode(among.encode(own, LINE, 0.0, draws(users)), LINE, 0.0)
+    released = among.release(sent, LINE, 0.0, ReleaseDraws(1, 1))
+    np.testing.assert_allclose(released[:, 0], [0.2 * users, 0, 0, 0, 0, 0], rtol=1e-6, atol=1e-9)
 
 
 def test_a_number_is_sent_with_its_probability_whatever_the_order() -> None:
