@@ -83,3 +83,9 @@ def test_after_an_interruption_no_round_is_answered_from_what_it_left(server: Se
     write_held_question(tmp_path / "run", held)
     assert server.updates(1, sent(1)) == EARLIER
     assert isinstance(server.updates(2, sent(2)), list)
+
+
+@pytest.mark.parametrize(("rounds", "said"), [(1, "one round"), (2, "2 rounds")])
+def test_a_promise_of_one_round_says_so(rounds: int, said: str) -> None:
+    protocol = FederatedProtocol(model=Personal(), rounds=rounds, trust="local", privacy=user_budget())
+    assert f"of a user in {said}, which" in protocol.guarantee((USERS, ITEMS)).notes[0]
