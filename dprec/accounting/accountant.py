@@ -199,6 +199,16 @@ class Assumptions:
     """Servers that mix messages, of which one has to be honest."""
     embeddings_epsilon: float | None = None
     """Loss of a user's item set by what all devices are sent, where the server sees it; None without one."""
+    embeddings_any_two: float | None = None
+    """The same between any two item sets."""
+    uncovered: str = ""
+    """What devices are sent that follows from item sets without that noise, in words."""
+    proxy: bool = False
+    """Whether a proxy strips the senders of reports."""
+    named_sets: bool = False
+    """Whether item sets are sent under users' names, although reports carry no sender."""
+    budgets_seen: bool = False
+    """Whether the server sees which epsilon each user has."""
 
 
 @dataclass(frozen=True)

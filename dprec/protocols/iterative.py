@@ -188,6 +188,7 @@ class IterativeProtocol(BroadcastProtocol):
                 "in each; which items were rated is hidden.",
                 *self.gradient.notes,
             ),
+            assumes=accounting.Assumptions(proxy=not self.gradient.linked),
         )
 
     def notes(self, public: Public) -> tuple[str, ...]:

@@ -33,6 +33,11 @@ from dprec.reports import MixedFamily, ReportFamily, SampledRatingsFamily
 from dprec.schedules.answers import Answers, AnyAnswers
 from dprec.wire import ItemTable
 
+_UNCOVERED = (
+    "the items' effects, how certain these are, and what a user's items say of its level and tastes"
+)
+_GROUPS = "which items are rated about as often"
+
 _VALUES_UNSENT = "Which items a user rated is not hidden; nothing of the values of the ratings is sent."
 
 
@@ -55,7 +60,7 @@ def notes_on_table(
 ) -> tuple[str, ...]:
     """Say what the table of items tells all users of everybody's item sets."""
     least = embedding_release.least_raters
-    groups = "Which items are rated about as often is told everybody without noise. " * groups_items
+    groups = f"{_GROUPS.capitalize()} is told everybody without noise. " * groups_items
     if embedding_release.epsilon is None:
         from_least = f" if it has at least {least} raters" * (least > 1)
         return (
@@ -65,9 +70,8 @@ def notes_on_table(
             "covers that unless item_embeddings.epsilon is set.",
         )
     rest = (
-        "The items' effects, how certain these are, and what a user's items say of its level and tastes have "
-        "none of that noise, and it does not cover them: they follow from the reports, and show about how "
-        "often an item is rated."
+        f"{_UNCOVERED[0].upper()}{_UNCOVERED[1:]} have none of that noise, and it does not cover them: they "
+        "follow from the reports, and show about how often an item is rated."
         if has_biases
         else "Nothing else in the table depends on who rated what."
     )
@@ -78,6 +82,21 @@ def notes_on_table(
         f"({embedding_release.epsilon_between_profiles:.4g} between any two), "
         "and is part of epsilon_per_user. The server, which sees the item sets as they are, adds the noise. "
         f"An item whose noisy count is below {least}, or within the noise, has no place. {groups}{rest}",
+    )
+
+
+def _assumed(
+    released: EmbeddingRelease, privacy: AnyBudget | None, *, has_biases: bool, groups_items: bool
+) -> Assumptions:
+    """Return what of item sets has noise in the table of items, what has none, and whose budgets are seen."""
+    seen = Assumptions(budgets_seen=privacy is not None and privacy.own)
+    if released.epsilon is None:
+        return seen
+    return replace(
+        seen,
+        embeddings_epsilon=released.epsilon,
+        embeddings_any_two=released.epsilon_between_profiles,
+        uncovered="; ".join([*[_GROUPS] * groups_items, *[_UNCOVERED] * has_biases]),
     )
 
 
@@ -407,10 +426,10 @@ class OneShotProtocol(sharing.Completes, CollectionProtocol):
         seen = [reports.on_items if sends else _VALUES_UNSENT]
         if on_device or reads_sets:
             seen.append(note_on_reading(on_device=on_device, sends_values=sends))
+        groups, has_biases = reports.asks_further, sends or not reads_sets
         if on_device:
-            groups, has_biases = reports.asks_further, sends or not reads_sets
             seen += notes_on_table(self.item_embeddings, has_biases=has_biases, groups_items=groups)
-        assumes = Assumptions(embeddings_epsilon=self.item_embeddings.epsilon)
+        assumes = _assumed(self.item_embeddings, self.privacy, has_biases=has_biases, groups_items=groups)
         if not sends:
             why = "devices send which items were rated, and nothing that depends on how."
             return Guarantee("proved", "local", False, why, tuple(seen), assumes=assumes)

@@ -84,7 +84,8 @@ class Shuffler(Options):
         about_sets = local.notes if self.says_sets or not self.unlinks else (_SETS_UNSENT,)
         about_links = _LINKED if not self.unlinks else _SETS_LINKED if self.says_sets else _UNLINKED
         unlinked = self.unlinks and not self.says_sets
-        notes, assumes = (_ALONE, about_links, *about_sets), replace(local.assumes, shufflers=self.hops)
+        notes = _ALONE, about_links, *about_sets
+        assumes = replace(local.assumes, shufflers=self.hops, named_sets=self.says_sets)
         return replace(local, trust="shuffle", notes=notes, unlinked=unlinked, assumes=assumes)
 
     def check(

@@ -39,6 +39,11 @@ class Subject:
         return None if self.summary is None else self.summary.terms
 
     @property
+    def stated(self) -> Terms:
+        """The same, where what is unknown is not said either."""
+        return self.terms or Terms()
+
+    @property
     def least(self) -> str:
         """The least that is protected, in words."""
         return "One item, in the set or not" if self.result.lists else "One rating"
@@ -57,9 +62,12 @@ class Subject:
     def loss(self) -> tuple[float, float] | None:
         """The loss of the busiest user, and the delta with which it holds; None where none is proved."""
         result, basic = self.result, self.result.epsilon("user")
-        if result.composed is not None and (basic is None or result.composed < basic):
-            return result.composed, result.delta or 0.0
-        return None if basic is None else (basic, 0.0)
+        composed = result.composed
+        if basic is None:
+            return None if composed is None else (composed, result.delta or 0.0)
+        # What the sum keeps as well, as it is written, holds without a delta.
+        smaller = composed is not None and composed < basic and loss(composed) != loss(basic)
+        return (composed, result.delta or 0.0) if composed is not None and smaller else (basic, 0.0)
 
 
 NO_PERSONAL_DATA = (
@@ -115,6 +123,12 @@ def _seen(subject: Subject) -> Iterator[str]:
         yield "Nobody sees anything."
         return
     yield f"The server: {subject.result.server_sees}, and which devices take part."
+    if subject.stated.named_sets:
+        yield "Rated items go to it under the user's name, reports of ratings without one."
+    if subject.stated.budgets_seen:
+        yield "It sees each user's ε too, which nothing protects."
+    if subject.stated.proxy:
+        yield "A proxy: who sends and when, which it strips."
     if subject.result.needed_trust == "shuffle":
         yield "Shufflers: which devices take part, and how many messages each sends."
 
@@ -226,18 +240,32 @@ def _any_two_repeated(subject: Subject, times: int, near: float) -> Iterator[str
 
 def _told(subject: Subject) -> Iterator[str]:
     result, summary = subject.result, subject.summary
-    if subject.silent or (summary is not None and not summary.traffic.downlink.payload_bytes):
-        yield "Nothing: they are sent nothing."
-    elif result.status in ("none", "declared"):
-        yield "What they are sent follows from everybody's data, and no ε is proved."
+    predicted = summary is not None and not summary.traffic.downlink.payload_bytes
+    made = "Recommendations are made" if predicted else "What they are sent is made"
+    proved = result.status not in ("none", "declared") and (result.private or result.composed is not None)
+    if subject.silent:
+        yield "Nothing: nothing is sent."
+    elif not proved:
+        yield f"{made} from everybody's data; no ε is proved."
     elif result.hides:
-        yield "What they are sent follows from what ε covers, so the same ε holds against them."
+        yield f"{made} from what ε covers, so the same ε holds against them."
     else:
         yield "Ratings: the same ε holds against them."
-        noise = None if subject.terms is None else subject.terms.embeddings_epsilon
-        bounded = None if noise is None else f"ε = {loss(noise)}, by noise on what they are sent"
-        uncovered = "not covered; what they are sent follows from them without noise"
-        yield f"Item sets: {bounded or uncovered}."
+        yield from _told_of_sets(subject.stated, made)
+    if summary is not None and summary.dataset.scale_read_off:
+        yield f"Scale ({', '.join(summary.dataset.scale_read_off)}): read off private ratings; no ε covers it."
+
+
+def _told_of_sets(terms: Terms, made: str) -> Iterator[str]:
+    """Yield what holds of item sets that the server sees; ``made``: how what others receive is."""
+    noise, apart = terms.embeddings_epsilon, terms.embeddings_any_two
+    if noise is None:
+        yield f"Item sets: not covered. {made} from them without noise."
+        return
+    any_two = "" if apart is None else f", and {loss(apart)} between any two"
+    yield f"Item sets: ε = {loss(noise)} for a set or none{any_two}, by noise on what they are sent."
+    if terms.uncovered:
+        yield f"Not covered by that: {terms.uncovered}."
 
 
 _WITHDRAWN: dict[Trust, str] = {
@@ -253,7 +281,12 @@ def _withdrawn(subject: Subject) -> Iterator[str]:
     if subject.silent:
         yield "Nothing was sent."
         return
-    yield _WITHDRAWN[subject.result.needed_trust]
+    if subject.stated.named_sets:
+        yield "The server can delete item sets, sent under users' names; reports of ratings carry no sender."
+    elif subject.stated.proxy:
+        yield "Nothing that was sent: a proxy strips senders."
+    else:
+        yield _WITHDRAWN[subject.result.needed_trust]
     yield "A device that leaves sends nothing more; no ε is refunded."
 
 

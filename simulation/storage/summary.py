@@ -360,6 +360,15 @@ class Terms(Document):
     embeddings_epsilon: Amount | None = Field(
         None, description="Loss of an item set by what all devices are sent; null where it has no noise."
     )
+    embeddings_any_two: Amount | None = Field(None, description="The same between any two item sets.")
+    uncovered: str = Field(
+        "", description="What devices are sent that follows from item sets without that noise."
+    )
+    proxy: bool = Field(False, description="Whether a proxy strips the senders of reports.")
+    named_sets: bool = Field(
+        False, description="Whether item sets are sent under users' names, although reports carry no sender."
+    )
+    budgets_seen: bool = Field(False, description="Whether the server sees which epsilon each user has.")
     repetitions: Count | None = Field(
         None,
         description="How often everything is collected anew for the next figure; null with a schedule, whose "

@@ -28,6 +28,12 @@ WHOLE: dict[str, Any] = {
 }
 
 
+NOISY_TABLE = {"embeddings_epsilon": 2.0, "embeddings_any_two": 3.1574, "uncovered": "the items' effects"}
+NO_LOSS = {f"privacy.{loss}": None for loss in (
+    "epsilon_per_rating", "epsilon_per_user.max", "epsilon_composed.max"
+)}  # fmt: skip
+
+
 def answers(page: str) -> dict[str, list[str]]:
     """Return what a run's page answers to each question, in sentences."""
     block = page.partition('aria-labelledby="officer"')[2].partition("</section>")[0]
@@ -83,6 +89,54 @@ def test_the_busiest_loses_no_more_than_the_sum(tmp_path: Path) -> None:
     answered = asked_of(tmp_path, altered)
     assert answered[GUESS][1] == "All values that the busiest user sends: ε = 3, 95 %."
     assert answered[YEAR][1:] == ["The busiest user, added up: ε = 156, certainty (> 99.9 %)."]
+
+
+@pytest.mark.parametrize(("composed", "said"), [(2.9999979, "3, 95 %"), (2.94, "2.94 with δ = 1e-06, 95 %")])
+def test_what_the_sum_keeps_as_it_is_written_has_no_delta(
+    tmp_path: Path, composed: float, said: str
+) -> None:
+    altered = {"privacy.epsilon_per_user.max": 3.0, "privacy.epsilon_composed.max": composed}
+    answered = asked_of(tmp_path, altered)[GUESS]
+    assert answered[1] == f"All values that the busiest user sends: ε = {said}."
+    assert len(answered) == (2 if composed > 2.95 else 3)
+
+
+@pytest.mark.parametrize(
+    ("trust", "terms", "seen", "withdrawn"),
+    [
+        (
+            "local",
+            {"proxy": True},
+            "A proxy: who sends and when, which it strips.",
+            "Nothing that was sent: a proxy strips senders.",
+        ),
+        (
+            "local",
+            {"budgets_seen": True},
+            "It sees each user's ε too, which nothing protects.",
+            "The server can delete a user's reports and learn again without them; what was learned, or sent to "
+            "others, stays.",
+        ),
+        (
+            "shuffle",
+            {"shufflers": 2, "named_sets": True},
+            "Rated items go to it under the user's name, reports of ratings without one.",
+            "The server can delete item sets, sent under users' names; reports of ratings carry no sender.",
+        ),
+        (
+            "shuffle",
+            {"shufflers": 2},
+            "Shufflers: which devices take part, and how many messages each sends.",
+            "Nothing that was sent: messages carry no sender.",
+        ),
+    ],
+)
+def test_who_sees_what_and_what_can_be_deleted(
+    tmp_path: Path, trust: str, terms: dict[str, Any], seen: str, withdrawn: str
+) -> None:
+    answered = asked_of(tmp_path, {"terms": {**TERMS, **terms}}, trust=trust)
+    assert answered[SEES][1] == seen
+    assert answered[WITHDRAWN][0] == withdrawn
 
 
 def test_the_accountant_may_have_no_figure_for_repetitions(tmp_path: Path) -> None:
@@ -174,24 +228,45 @@ def test_shufflers_who_all_collude(tmp_path: Path, alone: float | None, said: st
 @pytest.mark.parametrize(
     ("altered", "said"),
     [
-        ({}, ["Nothing: they are sent nothing."]),
+        (
+            {},
+            ["Ratings: the same ε holds against them.",
+             "Item sets: not covered. Recommendations are made from them without noise."],
+        ),
         (
             {"traffic.downlink.payload_bytes": 9},
             ["Ratings: the same ε holds against them.",
-             "Item sets: not covered; what they are sent follows from them without noise."],
+             "Item sets: not covered. What they are sent is made from them without noise."],
         ),
         (
-            {"traffic.downlink.payload_bytes": 9, "terms": {**TERMS, "embeddings_epsilon": 2.0}},
-            ["Ratings: the same ε holds against them.", "Item sets: ε = 2, by noise on what they are sent."],
+            {"traffic.downlink.payload_bytes": 9, "terms": {**TERMS, **NOISY_TABLE}},
+            ["Ratings: the same ε holds against them.",
+             "Item sets: ε = 2 for a set or none, and 3.157 between any two, by noise on what they are sent.",
+             "Not covered by that: the items' effects."],
+        ),
+        (
+            {"privacy.hides_rated_items": True},
+            ["Recommendations are made from what ε covers, so the same ε holds against them."],
         ),
         (
             {"traffic.downlink.payload_bytes": 9, "privacy.hides_rated_items": True},
-            ["What they are sent follows from what ε covers, so the same ε holds against them."],
+            ["What they are sent is made from what ε covers, so the same ε holds against them."],
         ),
         (
             {"traffic.downlink.payload_bytes": 9, "privacy.status": "declared"},
-            ["What they are sent follows from everybody's data, and no ε is proved."],
+            ["What they are sent is made from everybody's data; no ε is proved."],
         ),
+        (
+            {"privacy.status": "none", "dataset.scale_read_off": ["low", "step"]},
+            ["Recommendations are made from everybody's data; no ε is proved.",
+             "Scale (low, step): read off private ratings; no ε covers it."],
+        ),
+        (
+            # As of sampled negatives: what is claimed is not proved, though it would hide item sets.
+            {"privacy.status": "claimed", "privacy.hides_rated_items": True, **NO_LOSS},
+            ["Recommendations are made from everybody's data; no ε is proved."],
+        ),
+        ({"traffic.uplink.message_mean_per_user": 0}, ["Nothing: nothing is sent."]),
     ],
 )  # fmt: skip
 def test_what_others_learn(tmp_path: Path, altered: dict[str, Any], said: list[str]) -> None:

@@ -11,7 +11,17 @@ from simulation import run
 from simulation.storage.run_files import read_device_channel
 from tests.simulation.conftest import presets
 
-NOTHING = {"colluders": None, "dropouts": None, "shufflers": 0, "embeddings_epsilon": None}
+NOTHING = {
+    "colluders": None,
+    "dropouts": None,
+    "shufflers": 0,
+    "embeddings_epsilon": None,
+    "embeddings_any_two": None,
+    "uncovered": "",
+    "proxy": False,
+    "named_sets": False,
+    "budgets_seen": False,
+}
 
 
 def terms_of(name: str, output: Path | None = None, **changed: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -65,7 +75,9 @@ def test_secure_aggregation_assumes_few_colluders_and_dropouts() -> None:
     ("name", "assumed"),
     [
         ("pairs-in-blanket", {"colluders": 5, "dropouts": 0.1, "shufflers": 2}),
-        ("shuffled-on-device", {"shufflers": 2}),
+        ("shuffled-on-device", {"shufflers": 2, "named_sets": True}),
+        ("fmf-ldp-sets", {"proxy": True}),
+        ("own-budgets-on-device", {"budgets_seen": True}),
         ("one-bit-on-device", {}),
         ("sets-only", {}),
     ],
@@ -77,8 +89,11 @@ def test_what_presets_assume(name: str, assumed: dict[str, Any]) -> None:
 
 
 def test_noise_on_what_devices_are_sent_covers_item_sets() -> None:
-    terms, _ = terms_of("one-bit-on-device", item_embeddings={"epsilon": 2.0})
-    assert terms["embeddings_epsilon"] == 2.0
+    terms, privacy = terms_of("one-bit-on-device", item_embeddings={"epsilon": 4.0})
+    assert (terms["embeddings_epsilon"], terms["embeddings_any_two"]) == (4.0, pytest.approx(5.934, abs=5e-4))
+    (note,) = (note for note in privacy["notes"] if "none of that noise" in note)
+    assert terms["uncovered"] in note.lower()
+    assert terms["uncovered"].startswith("the items' effects, how certain these are")
 
 
 def test_nothing_costs_nothing_and_what_is_unprotected_has_no_figure() -> None:
