@@ -8,9 +8,13 @@ What a device guarantees against any server, whatever it is asked and told:
   never after a later one. With both secrets of a neighbour, its contribution could be read;
 - it goes on only with as many neighbours as put a secret together.
 
+It cannot know what others are told. A server that tells devices of different neighbours that they are gone
+unmasks the sum of a few devices, or a single one, of whose noise there is then too little for epsilon.
+
 Keys and shares follow from the device's own draws for the run and the release, into which no rating enters,
 and from what neighbours have sent. So they can be made again after a restart, and they cost no epsilon. Nor
-do the shares that are revealed: all that they unmask is the sum, which the contribution is charged for.
+do the shares that are revealed: all that a server that keeps to the protocol unmasks is the sum, which the
+contribution is charged for.
 
 The last step that was answered, and what neighbours have sent for it, is kept in Flower's context, as the
 memory of the rounds is (`clients.memory`).

@@ -31,10 +31,13 @@ from dprec_pilot.masks.masking import (
     MaskingDevice,
     SharedSecrets,
     SpoiledSharesError,
+    as_bytes,
     first_shares,
     from_bytes,
+    mask_private_keys,
     pack_presence,
     pair_mask,
+    pair_masks,
     public_key,
     put_together,
     self_mask,
@@ -146,6 +149,38 @@ def test_a_device_reveals_one_secret_of_each_neighbour_and_only_to_enough() -> N
     for column, (secret, share) in enumerate(zip(secrets, answer, strict=True)):
         polynomials = secret.mask_keys if column == 1 else secret.self_seeds
         np.testing.assert_array_equal(shares(polynomials, 4)[0, exchange.graph.reverse[column]], share)
+
+
+def test_a_server_that_lies_reads_the_vector_of_one_device() -> None:
+    """It tells devices of different neighbours that they are gone; of each, a device reveals one secret.
+
+    The victim masks with as few partners as it accepts, those next to it on the circle. Of each of these, as
+    many neighbours are told that it is gone as put a secret together, and never of too many at once.
+    """
+    size = graph_size(50, 0.1, 5)
+    exchange, needed = Exchange(50, size), size.threshold
+    neighbours, order = exchange.graph.neighbours, np.random.default_rng(3).permutation(50)
+    victim, beside = int(order[25]), np.arange(needed // 2, 0, -1)
+    partners = order[np.stack([25 - beside, 25 + beside], axis=1).ravel()]
+    gone = np.zeros((50, 50), dtype=np.bool_)
+    for partner in partners.tolist():
+        told = sorted(neighbours[partner].tolist(), key=lambda user: gone[user].sum())
+        gone[told[:needed], partner] = True
+    shared = np.frombuffer(exchange.sealed_for[victim], dtype=np.uint8).reshape(size.degree, SEALED_BYTES)
+    left = np.isin(neighbours[victim], partners)[:, None]
+    exchange.sealed_for[victim] = np.where(left, shared, np.uint8(0)).tobytes()
+    masked = exchange.masked(victim, VECTORS[0])
+    held = np.stack([exchange.revealed(user, ~gone[user, neighbours[user]]) for user in range(50)])
+
+    revealed, whom = held[neighbours, exchange.graph.reverse], np.array([victim, *partners])
+    places = [np.arange(needed), *(np.flatnonzero(gone[neighbours[each], each]) for each in partners)]
+    points = np.stack(places)
+    seed, *mask_keys = put_together(points + 1, revealed[whom[:, None], points])
+    own, public = as_bytes(seed[None])[0], [exchange.keys[victim][: KEYS_BYTES // 2]]
+    vector = masked - self_mask(CONTEXT, own)
+    for partner, private in zip(partners.tolist(), mask_private_keys(np.stack(mask_keys)), strict=True):
+        vector += pair_masks(CONTEXT, partner, private, np.array([victim]), public)
+    np.testing.assert_array_equal(centred(vector, BITS), VECTORS[0])
 
 
 def test_shares_that_were_sealed_for_another_are_refused() -> None:
