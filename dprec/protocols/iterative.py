@@ -127,10 +127,13 @@ class IterativeProtocol(BroadcastProtocol):
             self.sampling.size(train.n_users)
 
     def check_deployed(self) -> None:
-        """Refuse early stopping, for which the server would have to know errors on devices."""
+        """Refuse early stopping, for which the server would have to know errors on devices, and a proxy."""
         if self.early_stopping is not None:
             found = "early stopping, which costs privacy that is not charged"
             raise SettingError("early_stopping", found, "null, in a deployment")
+        if not self.gradient.linked:
+            accepted = "false: devices answer the server itself"
+            raise SettingError("gradient.proxy", "true, in a deployment", accepted)
 
     def audited(self) -> Self:
         """Return the protocol with everybody in every round, measured at the end; see `Protocol.audited`."""

@@ -386,12 +386,16 @@ def _notes_on_values(config: RunConfig, train: Ratings, test: Ratings) -> Iterat
 def _note_on_scale(dataset: Dataset, scale: RatingScale) -> str:
     """Say which scale the ratings have decided on, what that reveals and how to avoid it."""
     words, found = scale.describe(), dataset.read_off()
+    return (
+        f"Scale: {words}, read off the private ratings ({', '.join(found)}). No epsilon covers that: a "
+        "single rating can change the scale, which everybody sees. Given, it is public: "
+        f"{given_scale(dataset, scale)}"
+    )
+
+
+def given_scale(dataset: Dataset, scale: RatingScale) -> str:
+    """Return the settings that give a scale, as they are typed."""
     levels = scale.values
     step = {} if scale.continuous else {"step": float(levels[-1] - levels[0]) / (levels.size - 1)}
     slider = {"continuous": True} if scale.continuous else {}
-    settings = {"low": scale.low, "high": scale.high, **step, **slider}
-    public = dataset.written(settings)
-    return (
-        f"Scale: {words}, read off the private ratings ({', '.join(found)}). No epsilon covers that: a "
-        f"single rating can change the scale, which everybody sees. Given, it is public: {public}"
-    )
+    return dataset.written({"low": scale.low, "high": scale.high, **step, **slider})

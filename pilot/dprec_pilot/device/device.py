@@ -155,6 +155,13 @@ class Device:
         return self._ledger.charges
 
     @property
+    def cost_of_report(self) -> Loss | None:
+        """What one report costs the present profile; None where rounds are answered instead."""
+        if self._agreement.protocol.family(self._agreement.scale, self._agreement.items) is None:
+            return None
+        return price_of(exchange.REPORT, self._partition, ConfigRecord(), self.name).paid
+
+    @property
     def largest_request(self) -> int:
         """Bytes that a request may have: ample room for what is said of the items of the catalogue."""
         return _LARGEST_HEAD + _LARGEST_PER_ITEM * self._agreement.items

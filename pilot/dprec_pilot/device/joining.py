@@ -5,8 +5,9 @@ limits and the certificate of the server's authority. Keys, secret and profile a
 another public line gives the device another key.
 """
 
+import math
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dprec import formats
+from dprec.accounting import Loss
 from dprec.arrays import Floats
 from dprec.components import Options, from_json, option, to_json
 from dprec.datasets.columns import find_column
@@ -72,6 +74,8 @@ class Joined:
     """How many are of items of the catalogue."""
     unknown: tuple[str, ...]
     """Items that were rated and are not in the catalogue."""
+    cost: Loss | None = None
+    """What one report costs all ratings together; None where rounds are answered instead."""
 
     @property
     def in_words(self) -> list[str]:
@@ -87,11 +91,26 @@ class Joined:
         budget = f", epsilon {epsilon:g} per {privacy.per}" if isinstance(epsilon, int | float) else ""
         # Where rounds compose, it holds with a delta alone.
         budget += f" with delta {privacy.delta:g}" if getattr(privacy, "composition", "sum") != "sum" else ""
+        clear = protocol.sends_values and privacy is None
+        seen = "what was rated, and how" if clear else "which items were rated"
+        hidden = protocol.hides_rated_items and not clear
         return [
             f"protocol {agreement.fingerprint}: {agreement.protocol.kind}{budget}; {agreement.items} items",
+            "the server does not see which items were rated" if hidden else f"sent in clear: {seen}",
+            *self._cost_in_words(folder.options.limits),
             f"limits, to be changed in {folder.options_file}: {limits or 'none'}",
-            f"{self.ratings} ratings in {folder.profile_file}{left_out}",
+            f"{_ratings(self.ratings)} in {folder.profile_file}{left_out}",
         ]
+
+    def _cost_in_words(self, limits: Limits) -> Iterator[str]:
+        """Yield what all ratings lose together, where that is known and bounded."""
+        if self.cost is not None and math.isfinite(self.cost.per_user):
+            unbounded = ", which no limit bounds" * (limits.per_user is limits.per_user_lifetime is None)
+            yield f"{_ratings(self.ratings)} together: epsilon {self.cost.per_user:.4g} in one run{unbounded}"
+
+
+def _ratings(count: int) -> str:
+    return f"{count} rating{'' if count == 1 else 's'}"
 
 
 def read_invitation(path: Path) -> Invitation:
@@ -152,13 +171,13 @@ def join(invitation: Path, ratings: Path, folder: Path, user: int, classes: Sequ
                 node_key=key.private,
             )
             write_durably(building / CERTIFICATE, invited.certificate)
-            Device(device)
+            cost = Device(device).cost_of_report
         sync_folder(folder.absolute().parent)
     except OSError as error:
         accepted = "a new folder, where one can be written"
         raise InputError(str(folder), str(error.strerror), accepted) from None
     unknown = tuple(item for item in rated if item not in positions)
-    return Joined(DeviceFolder(folder), PublicLine(user, key.public), len(items), unknown)
+    return Joined(DeviceFolder(folder), PublicLine(user, key.public), len(items), unknown, cost)
 
 
 def read_ratings(path: Path, scale: RatingScale) -> tuple[list[str], Floats]:

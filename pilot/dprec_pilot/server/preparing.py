@@ -27,6 +27,7 @@ from dprec_pilot.server.deadline_grid import check_quorum
 from dprec_pilot.server.server_folder import Enrolled, write_enrolment
 from simulation.configuration.models import RunConfig
 from simulation.execution import SideData, load_ratings
+from simulation.storage.summarise import given_scale
 
 _SUPERLINK = """\
 #!/bin/sh
@@ -130,6 +131,7 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
         raise SettingError("simulation.seed", found, "'run' with --seeded, or no --seeded")
     server_folder.deployable(config)
     train, _ = load_ratings(config)
+    _check_scale(config, train)
     if options.devices and options.devices > train.n_users:
         accepted = f"at most {train.n_users}, the users of the ratings"
         raise InputError("devices", str(options.devices), accepted)
@@ -154,6 +156,15 @@ def _pilot_of(config: RunConfig, options: PilotOptions) -> _Pilot:
     directory = Directory.of(key.public for key in node_keys) if masks else None
     agreement = server_folder.agreement_of(config, train.scale, items, keys.installed.public, directory)
     return _Pilot(config, options, train, keys, agreement, node_keys, directory)
+
+
+def _check_scale(config: RunConfig, train: Ratings) -> None:
+    """Refuse a scale that private ratings have decided: everybody who is invited is told it."""
+    read_off = () if train.scale.implicit or config.binarization else config.dataset.read_off()
+    if read_off:
+        found = f"a scale read off private ratings ({', '.join(read_off)}), which no epsilon covers"
+        accepted = f"one that is public: {given_scale(config.dataset, train.scale)}"
+        raise SettingError("dataset", found, accepted)
 
 
 def _check_trust(protocol: Protocol, train: Ratings) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from dprec.accounting import PrivacyBudget
+from dprec.completion import ItemAverage
 from dprec.components import to_json
 from dprec.mechanisms import BoundedLaplace
+from dprec.protocols.one_shot import OneShotProtocol
 from dprec_pilot.device.folder import Agreement
 from dprec_pilot.device.joining import Invitation, join, read_ratings, rotate
 from dprec_pilot.device.ledger import Limits
@@ -25,6 +28,11 @@ ITEMS = [str(item) for item in RATINGS.item_ids]
 KEY = new_node_key().public
 LIMITS = Limits(per_rating=1.0, per_rating_lifetime=2.0, per_user=None, per_user_lifetime=None, runs=2)
 CERTIFICATE = Authority.new(1).issued.certificate.decode()
+
+
+ONE_SHOT = OneShotProtocol(
+    mechanism=BoundedLaplace(), privacy=PrivacyBudget(epsilon=1.0, per="rating"), completion=ItemAverage()
+)
 
 
 def invitation(**changed: Any) -> Invitation:
@@ -89,6 +97,27 @@ def test_only_the_owner_reads_a_folder(tmp_path: Path, invited: Path, ratings: P
     folder = join(invited, ratings, tmp_path / "me", 0).folder.path
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize(
+    ("setup", "told"),
+    [
+        (ONE_SHOT, ["sent in clear: which items were rated", "{} together: epsilon {:g} in one run{}"]),
+        (ROUNDS_SETUP, ["the server does not see which items were rated"]),
+    ],
+)
+@pytest.mark.parametrize(("count", "ratings"), [(1, "1 rating"), (12, "12 ratings")])
+@pytest.mark.parametrize(("limit", "unbounded"), [(None, ", which no limit bounds"), (99.0, "")])
+def test_who_joins_is_told_what_is_seen_and_what_all_ratings_cost(
+    tmp_path: Path, setup: Any, told: list[str], count: int, ratings: str, limit: float | None, unbounded: str
+) -> None:
+    path, table = tmp_path / "invitation.json", tmp_path / "mine.csv"
+    limits = replace(LIMITS, per_user=limit)
+    path.write_text(invitation(protocol=agreement_on(setup).text, limits=limits).text)
+    table.write_text("\n".join(["item,rating", *(f"{item},4" for item in ITEMS[:count])]))
+    said = join(path, table, tmp_path / "me", 0).in_words
+    assert said[1 : 1 + len(told)] == [each.format(ratings, count, unbounded) for each in told]
+    assert said[-1].startswith(f"{ratings} in ")
 
 
 def protocol(**changed: Any) -> str:

@@ -14,7 +14,7 @@ from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.device.joining import join
 from dprec_pilot.server.preparing import PilotOptions, limits_of, prepare
 from dprec_pilot.server.server_folder import ServerFolder
-from pilot.tests.make import BLP, pilot
+from pilot.tests.make import BLP, GRAM, pilot
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
 from tests.refusals import refused_at
@@ -62,6 +62,29 @@ def test_who_joins_agrees_to_the_same_as_those_whose_devices_were_made(tmp_path:
         *(path.name for path in made.path.iterdir()),
         "ca.crt",
     }
+
+
+def test_a_proxy_that_nobody_runs_is_refused(tmp_path: Path) -> None:
+    values = {**presets()["fmf-ldp-sets"], "dataset": GRAM["dataset"]}
+    with refused_at("protocol.gradient.proxy"):
+        prepare(parse_config(values), tmp_path / "pilot", PilotOptions())
+
+
+@pytest.mark.parametrize("given", [{}, {"low": 1, "high": 5, "step": 1, "scale_is_public": False}])
+def test_a_scale_read_off_private_ratings_is_refused(tmp_path: Path, given: dict[str, Any]) -> None:
+    """Everybody who is invited would be told it."""
+    table = tmp_path / "ratings.csv"
+    rows = [f"{user},{item},{1 + (user * item) % 5}" for user in range(6) for item in range(8)]
+    table.write_text("\n".join(["user,item,rating", *rows]))
+    dataset = {"kind": "csv", "path": str(table)}
+    with refused_at("dataset") as caught:
+        pilot({**BLP, "dataset": {**dataset, **given}}, tmp_path / "pilot")
+    assert "(low, high, step), which no epsilon covers" in caught.value.found
+    assert "--set dataset.low=1 --set dataset.high=5 --set dataset.step=1" in caught.value.accepted
+    assert not (tmp_path / "pilot").exists()
+    public = {"low": 1, "high": 5, "step": 1}
+    _, server = pilot({**BLP, "dataset": {**dataset, **public}}, tmp_path / "pilot")
+    assert server.deployment.levels == (1, 2, 3, 4, 5)
 
 
 def secrets_of(server: ServerFolder) -> dict[str, bytes]:
