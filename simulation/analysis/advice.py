@@ -16,6 +16,7 @@ from simulation.analysis.gains import (
     POPULARITY,
     Gain,
     baseline_in_words,
+    from_best,
     gain,
     not_significant,
     nothing_sent,
@@ -28,7 +29,7 @@ from simulation.analysis.protocol_results import (
     metrics_of,
     read_comparison,
 )
-from simulation.analysis.vocabulary import Metric, grouped_by, listed, loss, number
+from simulation.analysis.vocabulary import Metric, grouped_by, listed, loss, number, plural
 from simulation.storage.directories import TABLE
 
 _AT_MOST_IN_WORDS: dict[Trust, str] = {
@@ -65,7 +66,9 @@ class AdviceLimits(Limits):
         delta = "" if self.delta is None else f" with δ ≤ {self.delta:g}"
         words = [f"ε ≤ {self.epsilon:g} per {self.unit}{delta}"]
         limits = {"of messages": self.max_bytes, "on the network": self.max_network_bytes}
-        words += [f"{most:,.0f} bytes {what}" for what, most in limits.items() if math.isfinite(most)]
+        words += [
+            f"{plural(round(most), 'byte')} {what}" for what, most in limits.items() if math.isfinite(most)
+        ]
         words += [f"{self.max_recovered:.0%} of levels recovered"] if self.max_recovered < 1 else []
         words += [_AT_MOST_IN_WORDS[self.trust]] if self.trust in _AT_MOST_IN_WORDS else []
         words += [f"without the {trust} model" for trust in self.without]
@@ -129,6 +132,8 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     results, chosen = _results(Path(directory), metric, limits)
     data = next(result.data for result in results if result.average(chosen.column))
     comparable = [result for result in results if result.data == data]
+    if limits.unit == "rating" and all(result.lists for result in comparable):
+        raise InputError("--per", "rating, of lists", "--per user, for which lists are compared")
     every = candidates(comparable, chosen)
     bases = nothing_sent(comparable), strongest(comparable, POPULARITY)
     quiet, popular = (next((each for each in every if each.result is base), None) for base in bases)
@@ -165,7 +170,7 @@ def _advice(
     # The others of a budget are held against its best by the main metric alone.
     judged = [each.result for each in inside if evaluation and evaluation.metric == metric]
     allowed = [each for each in competing if limits.allow(each.result)]
-    better = [each for each in allowed if each.better and each.rank < best.rank]
+    better = [each for each in allowed if each.better and _beyond_chance(each, best)]
     cheaply = [each for each in better if limits.carry(each.result)]
     privately = [each for each in better if limits.keep(each.result)]
     outside = [each.result for each in allowed if limits.carry(each.result) and not limits.keep(each.result)]
@@ -184,6 +189,18 @@ def _advice(
         course=course_of(every, best.result),
         popularity=popularity,
     )
+
+
+def _beyond_chance(other: Candidate, best: Candidate) -> bool:
+    """Return whether another candidate is more accurate by more than an interval, where there is one.
+
+    Of one budget, that of their difference; otherwise that of the other against nothing sent.
+    """
+    behind = from_best(best.result) if other.result.budget == best.result.budget else None
+    if behind is not None and behind.base == other.result.name:
+        return behind.significant
+    width = other.against.half_width if other.against else None
+    return best.rank - other.rank > (width or 0.0)
 
 
 def _read(directory: Path) -> ComparisonFiles:
@@ -343,7 +360,7 @@ def _next_better(advice: Advice) -> Iterator[str]:
         yield f"next better for bytes: {_named(traffic, advice)}: costs {over or 'no more'}"
         yield from _other_promise(own, advice)
     if not (privacy or traffic):
-        yield "no protocol of this comparison is more accurate within either limit"
+        yield "no protocol of this comparison is more accurate, beyond chance, within either limit"
 
 
 def _other_promise(result: ProtocolResult, advice: Advice) -> Iterator[str]:

@@ -127,7 +127,7 @@ def _sentence(
     few = listed(names) if len(names) <= _MOST_NAMES else plural(len(names), "other protocol")
     alike = f" (not significantly worse: {few})" if names else ""
     gained = "" if against is None else f", {against.written} than {against.base}"
-    unsure = " (uncertainty unknown)" if first and against and against.low is None else ""
+    unsure = " (without an interval: it may be chance)" if first and against and against.low is None else ""
     instead = "" if cell.trust == "local" else "; in the local model none of these protocols protects it"
     for local in others:
         if local.best and local.trust == "local" and cell.trust != "local":

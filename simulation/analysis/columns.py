@@ -198,6 +198,13 @@ def _loss_column(unit: ComparableUnit) -> ResultColumn:
     return replace(declared_column(EPSILON[unit]), text=text)
 
 
+def losses_of(results: Sequence[ProtocolResult]) -> tuple[ResultColumn, ResultColumn]:
+    """Return the columns of the losses of a rating, or an item where all are lists, and of a user."""
+    rating, user = LOSSES
+    listing = all(each.lists for each in results)
+    return (replace(rating, title="ε per item") if listing else rating), user
+
+
 BUDGET: ResultColumn = figure_column("budget", "ε", attrgetter("budget"), "{:g}".format)
 LOSSES = (_loss_column("rating"), _loss_column("user"))
 ANY_TWO = declared_column(figure(lambda run: run.privacy.epsilon_any_two))
@@ -233,7 +240,7 @@ def every_column(metric: Metric, results: Sequence[ProtocolResult]) -> list[Resu
     metrics = [metric, *(other for other in metrics_of(results) if other != metric)]
     main, *others = [spread_column(each, results, direction=True) for each in metrics]
     against = [*baseline_columns(metric, results), *best_columns(metric, results)]
-    losses = [*LOSSES, composed_column(results), ANY_TWO]
+    losses = [*losses_of(results), composed_column(results), ANY_TWO]
     price = [SERVER_SEES, *BYTES_BOTH_WAYS, NETWORK]
     placed = [BUDGET, main, *against, *others, STATUS, TRUST, *losses, *price]
     return list(_and_declared(placed, results, "everywhere", "page"))
@@ -355,7 +362,7 @@ class SmallTable:
 def run_table(summary: Mapping[str, Any]) -> SmallTable:
     """Return a run as one line, from its summary.json: accuracy, privacy and bytes side by side."""
     result = ProtocolResult(summary["name"], None, (figures_of(summary),))
-    first, *others = [*map(accuracy_column, headlines(metrics_of([result]))), LOSSES[0]]
+    first, *others = [*map(accuracy_column, headlines(metrics_of([result]))), losses_of([result])[0]]
     columns = (first, *_main_costs([result]), SERVER_SEES, *BYTES_BOTH_WAYS, *others)
     return SmallTable(None, "run", _with_declared(columns, [result]), (result,))
 
@@ -372,7 +379,7 @@ def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
         others = [accuracy_column(each) for each in headlines(metrics_of(results)) if each != metric]
         against, in_brief = (baseline_columns(metric, results, brief=brief) for brief in (False, True))
         main = (_ASKED, spread_column(metric, results), *against, *_main_costs(results))
-        more = (SERVER_SEES, *BYTES_BOTH_WAYS, *best_columns(metric, results), *others, LOSSES[0])
+        more = (SERVER_SEES, *BYTES_BOTH_WAYS, *best_columns(metric, results), *others, losses_of(results)[0])
         title = ", ".join(distinguishing_words(evaluation, list(groups))) or None
         columns = _with_declared((*main, *more), results)
         brief = (_ASKED, accuracy_column(metric), *in_brief, *_BRIEF_COSTS)

@@ -12,11 +12,11 @@ from dprec.mechanisms import MECHANISMS
 from dprec.protocols.registry import PROTOCOLS
 from simulation.analysis.columns import (
     ANY_TWO,
-    LOSSES,
     SERVER_SEES,
     STATUS,
     composed_column,
     figure_column,
+    losses_of,
     round_columns,
     text_column,
 )
@@ -138,7 +138,7 @@ def run_tiles(summary: Summary) -> list[tuple[str, str, str]]:
             named = metric.label + at_k * metric.column.endswith("_at_k")
             tiles.append((named, f"{value:.{metric.digits}f}", metric.direction + known))
     tiles.append((STATUS.title, result.status, f"{result.trust} model"))
-    losses = [*LOSSES, composed_column([result])]
+    losses = [*losses_of([result]), composed_column([result])]
     said = {column.title: column for column in losses if column.text(result) != DASH}
     if result.composed is not None and result.composed == result.epsilon("user"):
         del said[losses[-1].title]

@@ -111,7 +111,7 @@ _OF_GROUPS = (
 )
 
 _Figure = tuple[str, str, str, int | Callable[[float], str]]
-"""A heading, its unit, a figure of a group, and how it is written."""
+"""A heading, with {} for a rating or item, its unit, a figure of a group, and how it is written."""
 
 _COUNTS: Sequence[_Figure] = (("users", "", "users", 0), ("test ratings", "", "test_ratings", 0))
 _RATED: Sequence[_Figure] = (
@@ -125,7 +125,7 @@ _OTHERS: Sequence[_Figure] = (
     ("popularity lift", "", "popularity_lift", 2),
     ("coverage", "", "coverage", "{:.1%}".format),
     ("bytes", "messages, per user", "message_bytes", size),
-    ("ε per rating", "mean", "epsilon_per_rating", loss),
+    ("ε per {}", "mean", "epsilon_per_rating", loss),
     ("ε per user", "mean", "epsilon_per_user", loss),
 )
 _TABLE = Markup('<p class="all"><a href="groups.csv">groups.csv</a>: all protocols at all budgets</p>')
@@ -144,7 +144,9 @@ def groups_section(lines: Sequence[GroupLine]) -> Section:
         *([figure_column("ε", "", attrgetter("epsilon"), loss)] if several else ()),
         text_column("group", group),
         *(
-            figure_column(title, unit, attrgetter(f"figures.{name}"), written)
+            figure_column(
+                title.format("rating" if rated else "item"), unit, attrgetter(f"figures.{name}"), written
+            )
             for title, unit, name, written in (*_COUNTS, *(_RATED if rated else _LISTED), *_OTHERS)
         ),
     ]

@@ -94,6 +94,7 @@ TRUSTING = [
     for place, trust in enumerate(("local", "shuffle", "secure-aggregation", "central"))
 ]
 CLEAR = trusting("clear", "central", 1.0, 0.6) | {"hides_rated_items": True}
+ONLY_COMPOSED = {"epsilon_per_user_max": None}
 COMPOSED = [trusting("composed", "secure-aggregation", 1.0, 0.9), line("summed", 0.01, 1.0)]
 CARRIED = [
     line("cheap", 1.0, 1.2, uplink_network_mean_per_user=21e3, downlink_network_mean_per_user=1e3),
@@ -298,6 +299,45 @@ def test_lists_are_promised_to_users(table: Table, rows: Rows, unit: str) -> Non
     assert usual_unit(table(rows)) == unit
 
 
+def test_no_epsilon_of_lists_is_per_rating(table: Table) -> None:
+    with refused_at("--per") as caught:
+        advise(table([random_order(), listed("sums", 1.0, 0.1)]), AdviceLimits(1.0, "rating"))
+    assert (caught.value.found, caught.value.accepted) == (
+        "rating, of lists",
+        "--per user, for which lists are compared",
+    )
+
+
+@pytest.mark.parametrize(("width", "named"), [(0.0101, None), (0.0099, "dearer")])
+def test_the_next_better_is_better_beyond_its_interval(table: Table, width: float, named: str | None) -> None:
+    """At epsilon 1 nothing sent is beaten by 0.05, and by 0.06 at epsilon 4, perhaps by chance."""
+    ends = {"against": "quiet", "rmse_gain_low": 0.06 - width, "rmse_gain_high": 0.06 + width}
+    rows = [
+        quiet(1.05),
+        line("cheap", 1.0, 1.0, against="quiet", rmse_gain_low=0.04, rmse_gain_high=0.06),
+        line("dearer", 4.0, 0.99, **ends),
+    ]
+    found = advise(table(rows), RATING)
+    assert found.best.result.name == "cheap"
+    assert (found.for_epsilon and found.for_epsilon.result.name) == named
+    last = advice_lines(found)[-1]
+    beyond = "no protocol of this comparison is more accurate, beyond chance, within either limit"
+    assert (last == beyond) is (named is None)
+
+
+@pytest.mark.parametrize(("low", "named"), [(-0.001, None), (0.001, "dear")])
+def test_of_one_budget_the_interval_of_the_difference_counts(
+    table: Table, low: float, named: str | None
+) -> None:
+    best = {"best_at_budget": "dear"}
+    behind = {**best, "behind_best": 0.01, "behind_best_low": low, "behind_best_high": 0.02 - low}
+    wide = {"against": "quiet", "rmse_gain_low": 0.0011, "rmse_gain_high": 0.1}
+    rows = [quiet(1.05), line("near", 1.0, 1.01, **behind), line("dear", 1.0, 1.0, up=5e3, **best, **wide)]
+    found = advise(table(rows), RATING)
+    assert found.best.result.name == "near"
+    assert (found.for_bytes and found.for_bytes.result.name) == named
+
+
 def test_advice_is_told_as_approved(table: Table) -> None:
     claim = {"status": "claimed", "epsilon_per_rating": None, "epsilon_per_user_max": None}
     promised = {"epsilon_claimed_per_rating": 1.0, "epsilon_claimed_per_user": 50.0}
@@ -336,7 +376,10 @@ def test_advice_is_told_as_approved(table: Table) -> None:
             AdviceLimits(1.0, "user", delta=1e-8),
         ),
         "proved per user only": (
-            [random_order(), listed("sums", 1.0, 0.1), popular(0.05)],
+            [
+                quiet(1.05),
+                trusting("sums", "central", 1.0, 0.9) | {"epsilon_per_rating": None, **ONLY_COMPOSED},
+            ],
             AdviceLimits(1.0, "rating"),
         ),
         "none at this budget": (

@@ -8,9 +8,11 @@ import pytest
 from simulation.analysis.columns import (
     LOSSES,
     STATUS,
+    every_column,
+    losses_of,
     spread_column,
 )
-from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.protocol_results import ProtocolResult, metrics_of
 from simulation.analysis.vocabulary import (
     METRICS,
     average,
@@ -56,6 +58,19 @@ def test_a_claimed_loss_stands_beside_what_is_proved_and_the_weakest_run_decides
     assert LOSSES[0].value(result) == 900
     assert result.falls_short
     assert not ProtocolResult("output", 1.0, rows[:1]).falls_short
+
+
+def test_of_lists_a_loss_is_of_an_item() -> None:
+    rated = ProtocolResult("stars", 1.0, ({"epsilon_per_rating": 1.0, "rmse": 0.9},))
+    listing = ProtocolResult("sets", 1.0, ({"epsilon_per_rating": 1.0, "ndcg_at_10": 0.3},))
+    assert [losses_of([each])[0].title for each in (rated, listing)] == ["ε per rating", "ε per item"]
+    assert losses_of([rated, listing])[0].title == "ε per rating"
+    lists, stars = (
+        [each.title for each in every_column(metrics_of([own])[0], [own])] for own in (listing, rated)
+    )
+    assert "ε per item" in lists
+    assert "ε per rating" not in lists
+    assert "ε per rating" in stars
 
 
 def test_what_is_written_of_a_value() -> None:
