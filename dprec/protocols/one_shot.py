@@ -33,9 +33,7 @@ from dprec.reports import MixedFamily, ReportFamily, SampledRatingsFamily
 from dprec.schedules.answers import Answers, AnyAnswers
 from dprec.wire import ItemTable
 
-_UNCOVERED = (
-    "the items' effects, how certain these are, and what a user's items say of its level and tastes"
-)
+_UNCOVERED = "the items' effects, how certain these are, and what a user's items say of its level and tastes"
 _GROUPS = "which items are rated about as often"
 
 _VALUES_UNSENT = "Which items a user rated is not hidden; nothing of the values of the ratings is sent."

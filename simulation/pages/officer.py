@@ -252,8 +252,8 @@ def _told(subject: Subject) -> Iterator[str]:
     else:
         yield "Ratings: the same ε holds against them."
         yield from _told_of_sets(subject.stated, made)
-    if summary is not None and summary.dataset.scale_read_off:
-        yield f"Scale ({', '.join(summary.dataset.scale_read_off)}): read off private ratings; no ε covers it."
+    if summary is not None and (found := summary.dataset.scale_read_off):
+        yield f"Scale ({', '.join(found)}): read off private ratings; no ε covers it."
 
 
 def _told_of_sets(terms: Terms, made: str) -> Iterator[str]:

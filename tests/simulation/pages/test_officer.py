@@ -92,9 +92,7 @@ def test_the_busiest_loses_no_more_than_the_sum(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("composed", "said"), [(2.9999979, "3, 95 %"), (2.94, "2.94 with δ = 1e-06, 95 %")])
-def test_what_the_sum_keeps_as_it_is_written_has_no_delta(
-    tmp_path: Path, composed: float, said: str
-) -> None:
+def test_what_the_sum_keeps_as_it_is_written_has_no_delta(tmp_path: Path, composed: float, said: str) -> None:
     altered = {"privacy.epsilon_per_user.max": 3.0, "privacy.epsilon_composed.max": composed}
     answered = asked_of(tmp_path, altered)[GUESS]
     assert answered[1] == f"All values that the busiest user sends: ε = {said}."
@@ -114,8 +112,8 @@ def test_what_the_sum_keeps_as_it_is_written_has_no_delta(
             "local",
             {"budgets_seen": True},
             "It sees each user's ε too, which nothing protects.",
-            "The server can delete a user's reports and learn again without them; what was learned, or sent to "
-            "others, stays.",
+            "The server can delete a user's reports and learn again without them; what was learned, or sent "
+            "to others, stays.",
         ),
         (
             "shuffle",
