@@ -33,9 +33,6 @@ from dprec.reports import MixedFamily, ReportFamily, SampledRatingsFamily
 from dprec.schedules.answers import Answers, AnyAnswers
 from dprec.wire import ItemTable
 
-_UNCOVERED = "the items' effects, how certain these are, and what a user's items say of its level and tastes"
-_GROUPS = "which items are rated about as often"
-
 _VALUES_UNSENT = "Which items a user rated is not hidden; nothing of the values of the ratings is sent."
 
 
@@ -58,7 +55,7 @@ def notes_on_table(
 ) -> tuple[str, ...]:
     """Say what the table of items tells all users of everybody's item sets."""
     least = embedding_release.least_raters
-    groups = f"{_GROUPS.capitalize()} is told everybody without noise. " * groups_items
+    groups = "Which items are rated about as often is told everybody without noise. " * groups_items
     if embedding_release.epsilon is None:
         from_least = f" if it has at least {least} raters" * (least > 1)
         return (
@@ -68,8 +65,9 @@ def notes_on_table(
             "covers that unless item_embeddings.epsilon is set.",
         )
     rest = (
-        f"{_UNCOVERED[0].upper()}{_UNCOVERED[1:]} have none of that noise, and it does not cover them: they "
-        "follow from the reports, and show about how often an item is rated."
+        "The items' effects, how certain these are, and what a user's items say of its level and tastes have "
+        "none of that noise, and it does not cover them: they follow from the reports, and show about how "
+        "often an item is rated."
         if has_biases
         else "Nothing else in the table depends on who rated what."
     )
@@ -83,6 +81,11 @@ def notes_on_table(
     )
 
 
+_GROUPS = ("which items are rated about as often",)
+_EFFECTS = ("items' effects", "their certainty", "user coefficients")
+"""What a table of items tells of item sets without noise."""
+
+
 def _assumed(
     released: EmbeddingRelease, privacy: AnyBudget | None, *, has_biases: bool, groups_items: bool
 ) -> Assumptions:
@@ -94,7 +97,7 @@ def _assumed(
         seen,
         embeddings_epsilon=released.epsilon,
         embeddings_any_two=released.epsilon_between_profiles,
-        uncovered="; ".join([*[_GROUPS] * groups_items, *[_UNCOVERED] * has_biases]),
+        uncovered=", ".join([*_GROUPS * groups_items, *_EFFECTS * has_biases]),
     )
 
 

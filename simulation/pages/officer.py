@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from dprec.accounting import Status, Trust
+from dprec.accounting import Assumptions, Status, Trust
 from simulation.analysis.answer import guess, guessed
 from simulation.analysis.protocol_results import REPRESENTS, USERS, ProtocolResult
 from simulation.analysis.vocabulary import DASH, loss, plural
@@ -39,9 +39,9 @@ class Subject:
         return None if self.summary is None else self.summary.terms
 
     @property
-    def stated(self) -> Terms:
-        """The same, where what is unknown is not said either."""
-        return self.terms or Terms()
+    def stated(self) -> Terms | Assumptions:
+        """The same, as if nothing were assumed where that is unknown."""
+        return self.terms or Assumptions()
 
     @property
     def least(self) -> str:
@@ -92,8 +92,16 @@ def officer_section(
     asked: Column[_Question] = Column("question", holds=str, text=lambda question: question.words)
     caption = "Answers follow from what the runs promised, sent and lost"
     shown = table(caption, [asked, *map(answered, subjects)], _QUESTIONS, sortable=False, style="officer")
-    content = (shown, bullets([*_FOR_ALL, page])) if subjects else ()
+    content = (shown, bullets([*_scale_read_off(subjects), *_FOR_ALL, page])) if subjects else ()
     return Section(f"officer{suffix}", f"For the privacy officer{words}", content)
+
+
+def _scale_read_off(subjects: Sequence[Subject]) -> list[str]:
+    """Say once where private ratings have decided the scale, which all protocols are told."""
+    known = (subject.summary.dataset.scale_read_off for subject in subjects if subject.summary)
+    found = next(filter(None, known), ())
+    words = f"Scale ({', '.join(found)}): read off private ratings and told everybody; no ε covers that."
+    return [words] if found else []
 
 
 def _lines(sentences: Iterator[str]) -> Markup:
@@ -111,6 +119,7 @@ _FOR_ALL = (
     "which can refute a promise but not prove it.",
     "Assumed: the app on the device, which its operator writes and updates, does what is stated here and "
     "draws its noise in secret; a simulation draws it from a seed.",
+    "A device that leaves sends nothing more; no ε is refunded.",
     "Out of scope: traffic analysis, the operating system of a device, and settings chosen on private data.",
     "Repetitions above draw anew; only a schedule (increments) that answers about everything once and "
     "repeats the answer costs nothing more.",
@@ -251,21 +260,20 @@ def _told(subject: Subject) -> Iterator[str]:
         yield f"{made} from what ε covers, so the same ε holds against them."
     else:
         yield "Ratings: the same ε holds against them."
-        yield from _told_of_sets(subject.stated, made)
-    if summary is not None and (found := summary.dataset.scale_read_off):
-        yield f"Scale ({', '.join(found)}): read off private ratings; no ε covers it."
+        yield from _told_of_sets(subject.stated, result.delta or 0.0, made)
 
 
-def _told_of_sets(terms: Terms, made: str) -> Iterator[str]:
+def _told_of_sets(terms: Terms | Assumptions, delta: float, made: str) -> Iterator[str]:
     """Yield what holds of item sets that the server sees; ``made``: how what others receive is."""
     noise, apart = terms.embeddings_epsilon, terms.embeddings_any_two
     if noise is None:
         yield f"Item sets: not covered. {made} from them without noise."
         return
-    any_two = "" if apart is None else f", and {loss(apart)} between any two"
-    yield f"Item sets: ε = {loss(noise)} for a set or none{any_two}, by noise on what they are sent."
+    any_two = "" if apart is None else f", {loss(apart)} between any two"
+    held = f"ε = {loss(noise)} for a set or none{any_two}{_with(delta)}"
+    yield f"Item sets: {held}, by noise."
     if terms.uncovered:
-        yield f"Not covered by that: {terms.uncovered}."
+        yield f"Not covered: {terms.uncovered}."
 
 
 _WITHDRAWN: dict[Trust, str] = {
@@ -287,12 +295,10 @@ def _withdrawn(subject: Subject) -> Iterator[str]:
         yield "Nothing that was sent: a proxy strips senders."
     else:
         yield _WITHDRAWN[subject.result.needed_trust]
-    yield "A device that leaves sends nothing more; no ε is refunded."
 
 
 _KNOWN: dict[Status, str] = {
-    "proved": "All ε above, by mathematics: they hold whatever somebody knows besides, and whatever is done "
-    "later with what was sent.",
+    "proved": "All ε above, by mathematics, whatever is known besides or done later with what was sent.",
     "claimed": "Less than the paper claims: its proof has a gap.",
     "declared": "Nothing: ε is the word of whoever wrote the code.",
     "none": "Nothing, and nothing is promised.",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dprec.sums import SecureAggregation
+from dprec.protocols.one_shot import _EFFECTS, _GROUPS
 from simulation.analysis.protocol_results import result_of
 from simulation.pages.drawing import Rendered
 from simulation.pages.officer import MOST_ASKED, Subject, officer_section
@@ -239,8 +239,8 @@ def test_shufflers_who_all_collude(tmp_path: Path, alone: float | None, said: st
         (
             {"traffic.downlink.payload_bytes": 9, "terms": {**TERMS, **NOISY_TABLE}},
             ["Ratings: the same ε holds against them.",
-             "Item sets: ε = 2 for a set or none, and 3.157 between any two, by noise on what they are sent.",
-             "Not covered by that: the items' effects."],
+             "Item sets: ε = 2 for a set or none, 3.157 between any two with δ = 1e-06, by noise.",
+             "Not covered: the items' effects."],
         ),
         (
             {"privacy.hides_rated_items": True},
@@ -255,9 +255,8 @@ def test_shufflers_who_all_collude(tmp_path: Path, alone: float | None, said: st
             ["What they are sent is made from everybody's data; no ε is proved."],
         ),
         (
-            {"privacy.status": "none", "dataset.scale_read_off": ["low", "step"]},
-            ["Recommendations are made from everybody's data; no ε is proved.",
-             "Scale (low, step): read off private ratings; no ε covers it."],
+            {"privacy.status": "none"},
+            ["Recommendations are made from everybody's data; no ε is proved."],
         ),
         (
             # As of sampled negatives: what is claimed is not proved, though it would hide item sets.
@@ -276,6 +275,13 @@ def test_where_nothing_is_sent_nobody_learns(tmp_path: Path) -> None:
     assert answered[SEES] == ["Nobody sees anything."]
     assert answered[ASSUMED] == ["None."]
     assert answered[YEAR] == ["Nothing."]
+
+
+def test_a_scale_that_ratings_decided_is_said_once(tmp_path: Path) -> None:
+    said = "Scale (low, step): read off private ratings and told everybody; no ε covers that."
+    run = write_run(tmp_path / "run", altered={"dataset.scale_read_off": ["low", "step"]})
+    assert words_of(run)[0].count(said) == 1
+    assert "told everybody" not in words_of(write_run(tmp_path / "other"))[0]
 
 
 def test_what_is_unknown_has_a_dash(tmp_path: Path) -> None:
@@ -310,12 +316,21 @@ for (const each of document.querySelectorAll("header, aside, section")) {
 
 @in_browser
 def test_it_prints_on_one_page(browser: Browser, tmp_path: Path) -> None:
-    """Even with as many protocols as a page asks of, all of which assume something."""
-    terms, real = {**TERMS, "colluders": 5, "dropouts": 0.1, "shufflers": 2}, SecureAggregation.reason
-    run = write_run(tmp_path / "run", altered={**WHOLE, "terms": terms}, trust="shuffle", notes=[])
-    alter_summary(run, {"privacy.notes": [f"Proved: {real}."], "name": "best-secure-aggregation-per-user"})
-    summary = read_summary(run)
-    section = officer_section([Subject(result_of(summary), summary)] * MOST_ASKED)
+    """Even with as many protocols as a page asks of, all of which assume something or tell of item sets."""
+    assumed = {"colluders": 5, "dropouts": 0.1, "shufflers": 2}
+    uncovered = ", ".join((*_GROUPS, *_EFFECTS))
+    noisy = {**NOISY_TABLE, "uncovered": uncovered, "budgets_seen": True}
+    revealed = {"privacy.epsilon_composed.max": 7.5, "dataset.scale_read_off": ["low", "high", "step"]}
+    subjects = []
+    for trust, altered in (
+        ("shuffle", {**WHOLE, "terms": {**TERMS, **assumed}}),
+        ("local", {**revealed, "terms": {**TERMS, **noisy}}),
+    ):
+        run = write_run(tmp_path / trust, altered=altered, trust=trust, notes=[])
+        alter_summary(run, {"privacy.notes": [], "name": "best-secure-aggregation-per-user"})
+        summary = read_summary(run)
+        subjects.append(Subject(result_of(summary), summary))
+    section = officer_section(subjects * (MOST_ASKED // 2))
     file = tmp_path / "report.html"
     file.write_text(
         page("study", "dprec comparison", "", [], [], [section], lambda plot: Rendered(plot, "", None))

@@ -91,9 +91,10 @@ def test_what_presets_assume(name: str, assumed: dict[str, Any]) -> None:
 def test_noise_on_what_devices_are_sent_covers_item_sets() -> None:
     terms, privacy = terms_of("one-bit-on-device", item_embeddings={"epsilon": 4.0})
     assert (terms["embeddings_epsilon"], terms["embeddings_any_two"]) == (4.0, pytest.approx(5.934, abs=5e-4))
-    (note,) = (note for note in privacy["notes"] if "none of that noise" in note)
-    assert terms["uncovered"] in note.lower()
-    assert terms["uncovered"].startswith("the items' effects, how certain these are")
+    assert any(
+        "(5.934 between any two)" in note and "none of that noise" in note for note in privacy["notes"]
+    )
+    assert terms["uncovered"] == "items' effects, their certainty, user coefficients"
 
 
 def test_nothing_costs_nothing_and_what_is_unprotected_has_no_figure() -> None:
