@@ -15,6 +15,9 @@ from dprec.auditing import Sent, measured
 from dprec.protocols.findings import Finding
 from dprec.ratings import Ratings, RatingScale
 
+NOTHING_SEEN = 0.005
+"""Tests are not worth a word that would see a twofold leak with a smaller probability."""
+
 Profile = tuple[int, ...]
 """What one person rated: the level of each item of the catalogue; 0 is "not rated"."""
 
@@ -187,7 +190,7 @@ class Audit:
             return f"{worst.test}: {budget} is promised, but {worst.defect}"
         partly = "".join(f"; {each.test}: {each.strength}" for each in self.findings if each.covers)
         likely = f"a twofold leak would be seen with probability {self.power:.2f} or more"
-        seen = likely if self.power >= 0.005 else "a twofold leak could not be seen"
+        seen = likely if self.power >= NOTHING_SEEN else "a twofold leak could not be seen"
         return f"no evidence against it; {seen}{partly}"
 
     def values(self) -> dict[str, Any]:

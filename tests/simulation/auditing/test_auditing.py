@@ -245,6 +245,15 @@ def test_the_bound_on_sums_is_below_the_promise_and_not_far_below(
     assert 0.99 * 2.0 < found[LONGEST].at_least <= 2.0 * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("protocol", [OF_DEVICES, OF_SERVER, OF_COUNTS], ids=["devices", "server", "counts"])
+def test_what_few_trials_cannot_show_at_a_small_delta_is_left_out(protocol: PrivateAlsProtocol) -> None:
+    assert protocol.privacy is not None
+    found = findings(replace(protocol, privacy=replace(protocol.privacy, delta=1e-5)), 2000)
+    assert [finding.exact for finding in found[:3]] == [True, True, False]
+    assert found[2].test.endswith(", but for a probability of 0.01")
+    assert all(finding.promised == 0 for finding in found[3:])
+
+
 def test_item_sets_are_as_far_apart_as_is_said() -> None:
     protocol = GramProtocol(privacy=OF_DEVICES.privacy, aggregation=SecureAggregation(colluders=3))
     apart = findings(protocol, 1000)[APART]
