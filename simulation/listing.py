@@ -77,7 +77,7 @@ def results_in(folder: str | Path) -> list[Found]:
 
 def _found(folder: Path, depth: int) -> Iterator[Found]:
     for (kind, marker), read in _KINDS.items():
-        if (folder / marker).is_file():
+        if _marks(folder / marker):
             found = Found(folder, kind, datetime.fromtimestamp(0, UTC))
             try:
                 files = (folder / name for name in (marker, SUMMARY, TABLE, TRIALS))
@@ -90,6 +90,12 @@ def _found(folder: Path, depth: int) -> Iterator[Found]:
             return
     for inner in _folders(folder) if depth else ():
         yield from _found(inner, depth - 1)
+
+
+def _marks(file: Path) -> bool:
+    """Return whether a file marks a result; comparison.yaml alone may be what is yet to be run."""
+    begun = (file.with_name(name).exists() for name in (TABLE, CELLS))
+    return file.is_file() and (file.name != COMPARISON or any(begun))
 
 
 def _folders(folder: Path) -> list[Path]:

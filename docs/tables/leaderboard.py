@@ -19,7 +19,7 @@ from simulation.analysis.columns import (
     composed_column,
     text_column,
 )
-from simulation.analysis.gains import gain_digits
+from simulation.analysis.gains import gain_digits, held_against
 from simulation.analysis.protocol_results import (
     BYTES,
     NETWORK_BYTES,
@@ -80,13 +80,13 @@ def in_words(held: Committed, evaluation: Evaluation) -> str:
 
 
 def _board(held: Committed, evaluation: Evaluation, results: Sequence[ProtocolResult]) -> str:
-    metric = evaluation.metric
+    metric, every = evaluation.metric, by_evaluation(held.results)[evaluation]
     ranked = sorted(results, key=lambda result: metric.sort_key(result.mean(metric.column) or 0.0))
     composed = composed_column(results)
     columns = [
         text_column("protocol", lambda result: f"`{result.name}` ({held.source(result)})"),
-        accuracy_column(rounded(metric)),
-        *gain_columns(metric, by_evaluation(held.results)[evaluation]),
+        _with_spread(metric, every),
+        *gain_columns(metric, every),
         *PRICE,
         replace(LOSSES[1], unit="sum"),
         replace(composed, title="composed", unit=composed.unit.removeprefix("largest, ")),
@@ -98,6 +98,20 @@ def _board(held: Committed, evaluation: Evaluation, results: Sequence[ProtocolRe
     tuned = sorted({ratings for result in results if (ratings := held.tuned_on(result))})
     chosen = f"\n\n† Settings were chosen on train ratings of {listed(tuned)}, which no ε counts."
     return f"{caption}\n\n{column_table(columns, ranked)}{chosen if tuned else ''}"
+
+
+def _with_spread(metric: Metric, every: Sequence[ProtocolResult]) -> ResultColumn:
+    """Return the column of accuracies, with the standard deviation where runs differ more than users do."""
+    column, compared = accuracy_column(rounded(metric)), [gained for _, gained in held_against(every, metric)]
+
+    def text(result: ProtocolResult) -> str:
+        gains, average = [gained(result) for gained in compared], result.average(metric.column)
+        widths = [gain.half_width for gain in gains if gain and gain.half_width is not None]
+        if average is None or not widths or average.deviation <= max(widths):
+            return column.text(result)
+        return f"{column.text(result)} ± {number(average.deviation, gain_digits(metric))} over runs"
+
+    return replace(column, text=text)
 
 
 def gain_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[ResultColumn]:

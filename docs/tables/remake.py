@@ -24,6 +24,7 @@ import yaml
 from docs.tables import __main__ as documents
 from docs.tables import gallery
 from docs.tables.collect import FIGURES, collect, is_kept, rows_of
+from docs.tables.moved import shows
 from docs.tables.results import MOVED, files_of, made_of, names
 from docs.tables.typed import run, typed
 from dprec.errors import RunError
@@ -132,12 +133,13 @@ def _near(old: str, new: str, tolerance: float) -> bool:
 
 
 def _keep(moved: Sequence[Difference], remade: Sequence[str]) -> None:
-    """Write what moved, in place of what moved before in the same tables."""
+    """Write which accuracies moved as shown, in place of those that moved before in the same tables."""
     with MOVED.open(encoding="utf-8", newline="") as file:
         lines = [Difference(**line) for line in csv.DictReader(file)]
     lines = [each for each in lines if each.table not in remade]
+    own = [each for each in moved if shows(each._asdict())]
     with MOVED.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([Difference._fields, *lines, *moved])
+        csv.writer(file, lineterminator="\n").writerows([Difference._fields, *lines, *own])
 
 
 def main() -> None:

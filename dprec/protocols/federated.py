@@ -17,7 +17,7 @@ from dprec import accounting
 from dprec.arrays import AnyArray, Floats, Ints, Pieces
 from dprec.attacks.transcript import Answered, ReleasedSum, Upload, of_normal_noise
 from dprec.completion import Profiles
-from dprec.components import Options, naming, option, reference_of
+from dprec.components import Options, is_ours, kind_of, naming, option, reference_of
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import UPDATE
 from dprec.federated import (
@@ -121,7 +121,7 @@ class FederatedProtocol(BroadcastProtocol):
         """What a model predicts, learned from clipped updates."""
         return self.facts_of(
             protects="clipped-updates",
-            learns="federated-model",
+            learns="federated-model" if is_ours(type(self.model)) else kind_of(type(self.model)),
             predicts=self.model.predicted,
             starts_at_random=True,
             baseline=TOLD if self.model.told_tested else None,

@@ -77,7 +77,8 @@ class GraphFilterProtocol(SumsProtocol):
     """Devices add up what graph filters are made of by secure aggregation, and rank by these."""
 
     kind: Literal["privirec"] = "privirec"
-    papers: ClassVar[tuple[str, ...]] = ("nicolas2025", "shen2021")
+    # bonawitz2017: the paper's sums are secure ones, so these are no combination of ours.
+    papers: ClassVar[tuple[str, ...]] = ("nicolas2025", "shen2021", "bonawitz2017")
     predicted: ClassVar[Predicted] = "lists"
     learns: ClassVar[str] = "graph-filters"
     privacy: PrivacyBudget | None = option("What is promised, per user; in the paper nothing.", None)

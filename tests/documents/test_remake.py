@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.tables.moved import shows
 from docs.tables.remake import Difference, checked, differences
 from docs.tables.results import made_of, names
 from tests.paths import DATA
@@ -21,6 +22,14 @@ CHECKED = [
 @pytest.mark.parametrize("name", CHECKED)
 def test_a_row_made_anew_is_the_committed_one(name: str, tmp_path: Path) -> None:
     assert checked(name, DATA, tmp_path) == []
+
+
+def test_what_moved_is_kept_of_accuracies_at_the_digits_shown() -> None:
+    line = {"table": "ml-100k-u1", "protocol": "isgd", "figure": "rmse", "before": "1.1340", "after": "1.1352"}
+    assert shows(line)
+    assert not shows(line | {"after": "1.13401"})
+    assert not shows(line | {"figure": "mae"})
+    assert not shows(line | {"protocol": "of-an-earlier-table"})
 
 
 def test_what_differs_is_told_figure_by_figure() -> None:

@@ -14,6 +14,7 @@ from docs.tables.__main__ import documents, filled
 from docs.tables.collect import provenance_of, rows_of
 from docs.tables.figures import figures
 from docs.tables.groups import groups
+from docs.tables.leaderboard import leaderboard
 from docs.tables.results import RESULTS, files_of, names, papers, summary, systems
 from simulation.analysis.groups import row_of
 from simulation.analysis.protocol_results import read_comparison
@@ -89,6 +90,16 @@ def test_every_summary_says_how_it_was_made() -> None:
         assert made.command.startswith("dprec compare ")
         assert "seed" in made.runs
         assert {held.data[0] for held in summary(name).results} == set(made.splits)
+
+
+def test_runs_that_differ_more_than_users_do_have_their_spread() -> None:
+    board = leaderboard("ml-100k-u1", "1", "blp-mog-mf", "isgd")
+    held = {each.name: each for each in summary("ml-100k-u1").results if each.budget == 1.0}
+    spread = held["blp-mog-mf"].average("rmse")
+    assert spread is not None
+    assert f"± {spread.deviation:.3f} over runs" in board
+    assert board.count("over runs") == 1
+    assert spread.deviation == float(str(held["blp-mog-mf"].rows[0]["deviation"]))
 
 
 def test_what_an_epsilon_says_to_a_guesser() -> None:

@@ -65,6 +65,13 @@ def test_what_is_not_finished_says_how_far_it_is(tmp_path: Path) -> None:
     assert (found["compared"].what, found["compared"].progress) == ("x", "1 of 3 finished")
 
 
+def test_a_comparison_that_is_yet_to_be_run_hides_no_results(tmp_path: Path) -> None:
+    (tmp_path / "comparison.yaml").write_text("name: x\n")
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "config.yaml").write_text(yaml.safe_dump(TINY))
+    assert set(by_name(tmp_path)) == {"one"}
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -85,6 +92,7 @@ def test_what_is_damaged_is_listed_as_such(tmp_path: Path, name: str, content: b
     for folder in ("bad", "other"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / claimed.get(name, "config.yaml")).write_text("name: x\n")
+    (tmp_path / "bad" / "cells").mkdir()
     (tmp_path / "bad" / name).write_bytes(content)
     found = by_name(tmp_path)
     assert (found["bad"].state, found["other"].state) == ("damaged", "unfinished")

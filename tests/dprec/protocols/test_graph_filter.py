@@ -7,15 +7,21 @@ import pytest
 
 from dprec.arrays import Floats, offsets
 from dprec.completion import Profiles
+from dprec.components import deviations
 from dprec.errors import SettingError
 from dprec.protocols.base import Public
 from dprec.protocols.graph_filter import GraphFilterOptions, GraphFilterProtocol
 from dprec.randomness import ReleaseDraws
 from dprec.ratings import POSITIVE
-from dprec.sums import SecureAggregation
+from dprec.sums import SecureAggregation, ShuffledAggregation
 from tests.summing import contributions, dense, devices, played
 
 USERS, ITEMS, RANK, LOW_PASS = 60, 16, 3, 0.7
+
+
+def test_secure_sums_without_noise_are_the_papers() -> None:
+    assert deviations(GraphFilterProtocol()) == ()
+    assert [each.key for each in deviations(GraphFilterProtocol(aggregation=ShuffledAggregation()))] == ["kind"]
 
 
 def population() -> Floats:

@@ -41,6 +41,8 @@ def values(simulation: dict[str, Any] | None = None, **protocol: Any) -> dict[st
 
 def test_who_misses_rounds_loses_less() -> None:
     result = run(values({"faults": {"dropout": 0.4}}), page=False)
+    # Whose the model is stands behind the name.
+    assert result.summary["completion"] == "federated_factors:Factors"
     losses = np.unique(result.traffic["epsilon_composed"])
     protocol = load(values()).protocol
     assert isinstance(protocol, FederatedProtocol)
