@@ -68,13 +68,15 @@ class _Average(Average):
 
 
 @dataclass(frozen=True)
-class Summarised(ProtocolResult):
+class _Summarised(ProtocolResult):
     """A line of a summary."""
 
     def average(self, column: AnyColumn) -> Average | None:
         """Return what was averaged; the deviation is kept of the main metric alone."""
         own, kept = super().average(column), self.rows[0].get("deviation")
-        main = next((metric.column for metric in METRICS if super(Summarised, self).average(metric.column)), "")
+        main = next(
+            (metric.column for metric in METRICS if super(_Summarised, self).average(metric.column)), ""
+        )
         return _Average(own.figures, kept) if own and column == main and isinstance(kept, float) else own
 
 
@@ -148,7 +150,8 @@ def made_of(name: str) -> Provenance:
 @cache
 def summary(name: str) -> Committed:
     """Return a committed summary."""
-    results = [Summarised(each.name, each.budget, each.rows) for each in read_results(files_of(name)[0])]
+    held = read_results(files_of(name)[0])
+    results: list[ProtocolResult] = [_Summarised(each.name, each.budget, each.rows) for each in held]
     own = [each for each in results if each.population is None]
     return Committed(made_of(name), own, [each for each in results if each.population is not None])
 

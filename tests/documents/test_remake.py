@@ -25,7 +25,13 @@ def test_a_row_made_anew_is_the_committed_one(name: str, tmp_path: Path) -> None
 
 
 def test_what_moved_is_kept_of_accuracies_at_the_digits_shown() -> None:
-    line = {"table": "ml-100k-u1", "protocol": "isgd", "figure": "rmse", "before": "1.1340", "after": "1.1352"}
+    line = {
+        "table": "ml-100k-u1",
+        "protocol": "isgd",
+        "figure": "rmse",
+        "before": "1.1340",
+        "after": "1.1352",
+    }
     assert shows(line)
     assert not shows(line | {"after": "1.13401"})
     assert not shows(line | {"figure": "mae"})

@@ -90,9 +90,8 @@ def test_what_is_damaged_is_listed_as_such(tmp_path: Path, name: str, content: b
         "trials.json": "tuning.yaml",
     }
     for folder in ("bad", "other"):
-        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "cells").mkdir(parents=True)
         (tmp_path / folder / claimed.get(name, "config.yaml")).write_text("name: x\n")
-    (tmp_path / "bad" / "cells").mkdir()
     (tmp_path / "bad" / name).write_bytes(content)
     found = by_name(tmp_path)
     assert (found["bad"].state, found["other"].state) == ("damaged", "unfinished")
