@@ -1,7 +1,7 @@
 """What the scripts that choose constants share: validation ratings, and runs that are judged on them.
 
-Validation ratings are parts of train ratings. What predicts ratings is never chosen on u1.test, but on u1.base,
-which has all that u2 to u5 test on. Every run is the real protocol, in one process.
+Validation ratings are parts of train ratings. What predicts ratings was never chosen on u1.test, but on
+u1.base, which has all that u2 to u5 test on. Every run is the real protocol, in one process.
 """
 
 import argparse

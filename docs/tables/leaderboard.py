@@ -105,11 +105,11 @@ def _with_spread(metric: Metric, every: Sequence[ProtocolResult]) -> ResultColum
     column, compared = accuracy_column(rounded(metric)), [gained for _, gained in held_against(every, metric)]
 
     def text(result: ProtocolResult) -> str:
-        gains, average = [gained(result) for gained in compared], result.average(metric.column)
+        gains, deviation = [gained(result) for gained in compared], result.mean("deviation")
         widths = [gain.half_width for gain in gains if gain and gain.half_width is not None]
-        if average is None or not widths or average.deviation <= max(widths):
+        if deviation is None or not widths or deviation <= max(widths):
             return column.text(result)
-        return f"{column.text(result)} ± {number(average.deviation, gain_digits(metric))} over runs"
+        return f"{column.text(result)} ± {number(deviation, gain_digits(metric))} over runs"
 
     return replace(column, text=text)
 

@@ -17,8 +17,7 @@ from pydantic import TypeAdapter
 
 from dprec import load
 from dprec.accounting import ComparableUnit
-from simulation.analysis.protocol_results import AnyColumn, ProtocolResult, read_results
-from simulation.analysis.vocabulary import METRICS, Average
+from simulation.analysis.protocol_results import ProtocolResult, read_results
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.storage.directories import TABLE
@@ -53,31 +52,6 @@ class Provenance:
     """Digests of the ratings."""
     cheapest: dict[str, Any] | None = None
     """Name and epsilon of the protocol that takes the least time, baselines aside."""
-
-
-@dataclass(frozen=True)
-class _Average(Average):
-    """A mean of runs that are not kept, with their standard deviation."""
-
-    kept: float = 0.0
-
-    @property
-    def deviation(self) -> float:
-        """Over seeds, or over folds if there was one seed, as collected."""
-        return self.kept
-
-
-@dataclass(frozen=True)
-class _Summarised(ProtocolResult):
-    """A line of a summary."""
-
-    def average(self, column: AnyColumn) -> Average | None:
-        """Return what was averaged; the deviation is kept of the main metric alone."""
-        own, kept = super().average(column), self.rows[0].get("deviation")
-        main = next(
-            (metric.column for metric in METRICS if super(_Summarised, self).average(metric.column)), ""
-        )
-        return _Average(own.figures, kept) if own and column == main and isinstance(kept, float) else own
 
 
 @dataclass(frozen=True)
@@ -150,8 +124,7 @@ def made_of(name: str) -> Provenance:
 @cache
 def summary(name: str) -> Committed:
     """Return a committed summary."""
-    held = read_results(files_of(name)[0])
-    results: list[ProtocolResult] = [_Summarised(each.name, each.budget, each.rows) for each in held]
+    results = read_results(files_of(name)[0])
     own = [each for each in results if each.population is None]
     return Committed(made_of(name), own, [each for each in results if each.population is not None])
 
