@@ -126,7 +126,11 @@ class SparsePlusLowRank:
             return spanned(self._dense, near[:, ::-1])
         from scipy.sparse.linalg import ArpackError, svds
 
-        start = generator(seed, "lanczos").standard_normal(min(self.sparse.shape))
+        users, items = self.sparse.shape
+        start = generator(seed, "lanczos").standard_normal(min(users, items))
+        # Of a matrix of zeros the iteration has nowhere to go.
+        if not np.any((self._operator if items <= users else self._operator.T) @ start):
+            return LowRank(np.eye(users, count), np.zeros(count), np.eye(items, count))
         try:
             left, values, right = svds(self._operator, k=count, v0=start)
         except ArpackError as error:

@@ -3,6 +3,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from dprec.completion import COMPLETIONS, NuclearNorm, Observations, spectral
 from dprec.randomness import generator
@@ -117,3 +118,19 @@ def test_it_is_the_svd_of_the_imputed_matrix(cells: int, monkeypatch: pytest.Mon
     completed = COMPLETIONS["svd"](rank=3).fit(observations, seed=0)
     users, items = np.divmod(np.arange(12 * 9), 9)
     np.testing.assert_allclose(completed.predict(users, items), by_hand(observations, 3).ravel(), atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(20, 30), (30, 20)])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_large_matrix_of_zeros_or_of_rank_1_is_decomposed(
+    rank: int, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spectral, "DENSE_CELLS", 1)
+    left, right = np.ones((shape[0], 2)), np.ones((shape[1], 2))
+    # Two parts that cancel, or of which one is left.
+    right[:, 1] = -1 if rank == 0 else 0
+    matrix = spectral.SparsePlusLowRank(sp.csr_array(shape), left, right)
+    leading = matrix.leading(4, seed=1)
+    np.testing.assert_allclose(leading.values, [rank * np.sqrt(600), 0, 0, 0], atol=1e-12)
+    for vectors in (leading.left, leading.right):
+        np.testing.assert_allclose(vectors.T @ vectors, np.eye(4), atol=1e-12)

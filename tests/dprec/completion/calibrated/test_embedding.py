@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
-from dprec.completion import embedded
+from dprec.completion import embedded, spectral
 from dprec.completion.calibrated import embedding as noisy_sets
 from dprec.completion.calibrated.embedding import (
     RATINGS_PER_USER,
@@ -71,6 +71,17 @@ def test_who_alone_rated_an_item_changes_no_embedding_if_items_need_two_raters()
     # How often an item is rated is told all the same.
     np.testing.assert_array_equal(left_out.item_counts, as_they_are.item_counts)
     np.testing.assert_array_equal(left_out.user_counts, as_they_are.user_counts)
+
+
+def test_where_no_item_has_enough_raters_only_popularity_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As a large matrix, which is decomposed by iteration.
+    monkeypatch.setattr(spectral, "DENSE_CELLS", 1)
+    users, items = np.arange(40) // 2, np.arange(40) % 30
+    embedding = embedded(users, items, (20, 30), EmbeddingRelease(least_raters=5), 3, 1)
+    np.testing.assert_array_equal(embedding.users, np.zeros((20, 3)))
+    np.testing.assert_array_equal(embedding.items, np.zeros((30, 3)))
+    np.testing.assert_array_equal(embedding.item_counts, [2] * 10 + [1] * 20)
+    assert embedding.popularity[0] > 0 > embedding.popularity[29]
 
 
 def test_noise_is_the_same_again_and_another_for_another_budget_or_profile() -> None:
