@@ -25,7 +25,7 @@ def drawn(config: RunConfig) -> Drawing | None:
     small: dict[str, Any] = {"simulation": SimulationOptions(backend="local", workers=1)}
     dataset: Any = config.dataset
     if dataset.kind not in ("synthetic", "synthetic-domains"):
-        dataset = Synthetic()
+        dataset = Synthetic(positive=">= 4" if dataset.holds_sets else None)
         small |= {"split": Holdout(), "evaluation": EvaluationOptions()}
     users = min(dataset.users, 200)
     small["dataset"] = replace(dataset, users=users, ratings=dataset.ratings * users // dataset.users)

@@ -19,6 +19,13 @@ def test_a_configuration_is_drawn(tmp_path: Path, dprec: Any) -> None:
     assert ElementTree.fromstring(file.read_text()).tag == "{http://www.w3.org/2000/svg}svg"
 
 
+def test_what_ranks_by_sets_is_drawn_for_a_file_of_pairs(tmp_path: Path, dprec: Any) -> None:
+    (tmp_path / "pairs.csv").write_text("user,item\n1,2\n1,3\n2,3\n")
+    finished = dprec("describe", "gram-secagg", "--draw", "--set", f"dataset={tmp_path / 'pairs.csv'}")
+    assert (finished.code, finished.err) == (0, "")
+    assert "the server sees: noisy sums only" in finished.out
+
+
 def test_a_comparison_is_described_by_what_it_runs(dprec: Any) -> None:
     finished = dprec("describe", "compare-quick")
     assert (finished.code, finished.err) == (0, "")
