@@ -32,7 +32,9 @@ def figures() -> Iterator[tuple[Path, str]]:
     for name in DRAWN:
         held = summary(name)
         evaluation, results = next(iter(by_evaluation(held.results).items()))
-        axis, looks = EpsilonAxis(held.made.unit, asked=True), looks_of(results)
+        # Where budgets are matched per rating, protocols that protect whole users stand beside the others.
+        axis = EpsilonAxis(held.made.unit, asked=True, mixed=held.made.unit == "rating")
+        looks = looks_of(results)
         draw: dict[str, Any] = {"metric": evaluation.metric, "looks": looks}
         shown: dict[str, list[Panel]] = {
             "epsilon": [partial(draw_accuracy_against_epsilon, results=results, axis=axis, **draw)],

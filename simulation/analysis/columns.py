@@ -164,7 +164,7 @@ def best_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[Resu
         width = f" ± {number(gain.half_width, digits)}" + ("" if gain.significant else ", not significant")
         return "best" if gain is best else number(-gain.mean, digits) + width
 
-    unit = _unit(f"{metric.label}, same budget", *dict.fromkeys(gain.interval for gain in compared))
+    unit = _unit(f"{metric.label}, same ε asked", *dict.fromkeys(gain.interval for gain in compared))
     return (
         [held_column("behind the best", unit, behind, lambda gain: 0.0 - gain.mean, text)] if compared else []
     )
@@ -264,19 +264,25 @@ def headline_rows(
 
 
 def asked_column(unit: ComparableUnit) -> ResultColumn:
-    """Return the column of the budgets that were asked for, with what is claimed where they are not kept."""
+    """Return the column of the budgets that were asked for, with what is claimed where they are not kept.
+
+    A budget that is not for the unit says for what it is, and with which delta if it holds with one alone.
+    """
 
     def value(result: ProtocolResult) -> float | None:
         # Where nothing is spent, 0 is asked for.
         return 0.0 if result.budget is None and result.epsilon("user") == 0 else result.budget
 
     def text(result: ProtocolResult) -> str:
-        asked, claimed = value(result), result.claimed(unit)
-        if asked is None or not result.falls_short:
-            return DASH if asked is None else f"{asked:g}"
-        if claimed in (None, asked):
-            return f"{asked:g} {result.word}"
-        return f"{asked:g}, {'declared' if result.status == 'declared' else 'claims'} {loss(claimed)}"
+        asked, claimed, proved = value(result), result.claimed(unit), result.epsilon(unit)
+        if asked is None:
+            return DASH
+        words = f"{asked:g}{result.asked_otherwise(unit)}"
+        if not result.falls_short:
+            return words
+        if claimed not in (None, asked):
+            return f"{words}, {'declared' if result.status == 'declared' else 'claims'} {loss(claimed)}"
+        return f"{words} {result.word}" + ("" if proved is None else f", {loss(proved)} proved")
 
     return Column("ε asked", f"per {unit}", value=value, text=text, holds=float)
 

@@ -106,6 +106,7 @@ _TRUST = figure(lambda run: run.privacy.trust)
 _HIDES = figure(lambda run: run.privacy.hides_rated_items)
 _UNLINKED = figure(lambda run: run.privacy.unlinked)
 _DELTA = figure(lambda run: run.privacy.delta)
+_PER = "per"
 _ANY_TWO = figure(lambda run: run.privacy.epsilon_any_two)
 _NDCG = figure(lambda run: run.accuracy.ndcg_at_10)
 _WHOLE_LISTS = figure(lambda run: run.accuracy.whole_lists)
@@ -231,6 +232,14 @@ class ProtocolResult:
     def falls_short(self) -> bool:
         """Whether it was given a budget of which it is not proved that it is kept."""
         return self.budget is not None and self.status != "proved"
+
+    def asked_otherwise(self, unit: ComparableUnit) -> str:
+        """Return for what its budget is, where that is not a unit, and its delta if no loss holds without."""
+        own = self.text(_PER)
+        if own is None or (own == "user") is (unit == "user"):
+            return ""
+        needed = own == "user" and self.promised("user") is None and self.delta is not None
+        return f" per {own}" + (f", δ = {self.delta:g}" if needed else "")
 
     @property
     def word(self) -> str:

@@ -11,6 +11,7 @@ from simulation.analysis.columns import (
     TRUST,
     ResultColumn,
     asked_column,
+    composed_column,
     spread_column,
     text_column,
 )
@@ -18,6 +19,7 @@ from simulation.analysis.protocol_results import (
     ProtocolResult,
     by_evaluation,
     distinguishing_words,
+    metrics_of,
     read_comparison,
 )
 
@@ -41,6 +43,9 @@ _WRITTEN: dict[str, str | int | None] = {
 """How LaTeX is told a character that it would take for a command, or that its fonts lack."""
 
 
+_SAMPLED = "sampled_ranking_hit_rate_at", "sampled_ranking_ndcg_at"
+"""How columns begin that stand beside the main metric: He et al. [he2017] and many after them report these."""
+
 _NEEDED = "% \\usepackage{booktabs}\n"
 _NAME: ResultColumn = text_column("protocol", lambda result: result.name)
 
@@ -61,8 +66,14 @@ def latex(directory: Path) -> str:
     groups, asked = by_evaluation(comparison.results), asked_column(comparison.matched_unit)
     delta, tables = comparison.matched_delta, [_NEEDED]
     for place, (evaluation, results) in enumerate(groups.items(), 1):
-        accuracy = spread_column(evaluation.metric, results)
-        columns = (_NAME, asked, TRUST, SERVER_SEES, replace(accuracy, unit=""), *BYTES_BOTH_WAYS)
+        metric = evaluation.metric
+        accuracy = spread_column(metric, results)
+        known = metrics_of(results)
+        every = [[each for each in known if each.column.startswith(name)] for name in _SAMPLED]
+        sampled = [cutoffs[0] for cutoffs in every if cutoffs]
+        measured = [replace(spread_column(each, results), unit="") for each in (metric, *sampled)]
+        lost = composed_column(results)
+        columns = (_NAME, asked, lost, TRUST, SERVER_SEES, *measured, *BYTES_BOTH_WAYS)
         words = ", ".join([title, *distinguishing_words(evaluation, list(groups))])
         # The caption says what the ± of the accuracy is.
         caption = f"{words}. {accuracy.title} {accuracy.unit}".strip() + "."

@@ -264,6 +264,8 @@ class EpsilonAxis:
     """Whether it shows the requested budgets; the unit is then theirs."""
     lists: bool = False
     """Whether they are of lists, whose ratings are items."""
+    mixed: bool = False
+    """Whether some of the requested budgets are for whole users."""
 
     def value(self, result: ProtocolResult) -> float | None:
         """Return a result's value on the axis; None if it has none."""
@@ -275,7 +277,7 @@ class EpsilonAxis:
     def name(self) -> str:
         """What it counts."""
         unit = "item" if self.lists and self.unit == "rating" else self.unit
-        return f"{'requested ' if self.asked else ''}ε per {unit}"
+        return f"requested ε per {unit}{' or user' * self.mixed}" if self.asked else f"ε per {unit}"
 
     @property
     def label(self) -> str:

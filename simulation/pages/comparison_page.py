@@ -160,7 +160,9 @@ class Part:
         """Return the plot of accuracy against epsilon and bytes."""
         asked = any(result.falls_short for result in self.results)
         lists = all(result.lists for result in self.results)
-        axis = EpsilonAxis(self.files.matched_unit, self.files.matched_delta, asked, lists)
+        unit = self.files.matched_unit
+        mixed = unit != "user" and any(result.asked_otherwise(unit) for result in self.results)
+        axis = EpsilonAxis(unit, self.files.matched_delta, asked, lists, mixed)
         return accuracy_plot(self.results, self.evaluation.metric, axis, self.looks, self.suffix)
 
 

@@ -139,7 +139,7 @@ def test_the_others_of_a_budget_are_held_against_its_best() -> None:
     results = results_of([far, best, near, alone])
     assert [result.name for result in not_significant(results[1], results)] == ["near"]
     (column,) = best_columns(METRICS[0], results)
-    assert column.unit == "RMSE, same budget, ± 95 % interval over users"
+    assert column.unit == "RMSE, same ε asked, ± 95 % interval over users"
     texts = [column.text(result) for result in results]
     assert re.fullmatch(r"0\.\d{3} ± 0\.\d{3}", texts[0])
     assert texts[1:] == ["best", texts[2], "–"]
