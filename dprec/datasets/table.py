@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -179,8 +179,11 @@ class DelimitedColumns(RatingColumns, FileDataset):
         with readable(file):
             typed = typed_table(file)
             names = None if typed is None else typed.collect_schema().names()
-        if names is not None:
-            return self._placed(TextLayout(header=True), names, str(file), timed), typed
+        if typed is not None and names is not None:
+            with readable(file):
+                dated = _dated(_first_texts(typed))
+            read = self._with_times(names, [names.index(name) for name in dated])
+            return read._placed(TextLayout(header=True), names, str(file), timed), typed
         lines, start = lines_of(file, LINES_LOOKED_AT), f"{file}, line 1"
         refuse_text(file, lines)
         layout = TextLayout(separator=self.separator or found_separator(lines))
@@ -197,13 +200,22 @@ class DelimitedColumns(RatingColumns, FileDataset):
         if not header:
             self._check_unnamed(rows, start)
             return self._placed(layout, self._usual(rows), start, timed), None
-        numeric = [
-            place for place, cells in enumerate(zip(*rows[1:], strict=False)) if all(map(is_number, cells))
-        ]
+        columns_below = dict(enumerate(zip(*rows[1:], strict=False)))
+        numeric = [place for place, cells in columns_below.items() if all(map(is_number, cells))]
+        read = self._with_times(first, _dated(columns_below))
         try:
-            return self._placed(layout, first, start, timed, numeric or None), None
+            return read._placed(layout, first, start, timed, numeric or None), None
         except SettingError as error:
             raise self._without_header(error, first) from None
+
+    def _with_times(self, names: Sequence[str], dated: Sequence[int]) -> Self:
+        """Return the settings with the one column that holds dates as that of times, if none is named so."""
+        given = {self.user_column, self.item_column, self.rating_column}
+        named = {find_column(role, names) for role in ROLES}
+        free = [place for place in dated if not given & {place + 1, names[place].strip()} | named & {place}]
+        if self.timestamp_column is not None or candidates("timestamp", names) or len(free) != 1:
+            return self
+        return replace(self, timestamp_column=free[0] + 1)
 
     def _names_columns(self, rows: Sequence[Sequence[str]]) -> bool:
         """Return whether the first line of a text is a header."""
@@ -290,6 +302,27 @@ class DelimitedColumns(RatingColumns, FileDataset):
         rated = next((place for place in numbers if place > 2), 3)
         positions = self.written({"has_header": False, "rating_column": rated})
         return SettingError(error.key, error.found, f"{positions} if there is no header")
+
+
+_Place = TypeVar("_Place", int, str)
+
+
+def _dated(columns: Mapping[_Place, Sequence[str | None]]) -> list[_Place]:
+    """Return which columns hold dates, and no numbers, in the first rows."""
+    return [
+        place
+        for place, cells in columns.items()
+        if cells and all(cell is not None and is_time(cell) and not is_number(cell) for cell in cells)
+    ]
+
+
+def _first_texts(typed: pl.LazyFrame) -> dict[str, list[str | None]]:
+    """Return the first cells of the columns of a typed table as texts, by the columns' names."""
+    import polars as pl
+
+    plain = [name for name, kind in typed.collect_schema().items() if kind.is_temporal() or kind == pl.String]
+    first = typed.select(plain).head(LINES_LOOKED_AT).collect()
+    return first.cast(dict.fromkeys(plain, pl.String)).to_dict(as_series=False) if plain else {}
 
 
 @contextmanager

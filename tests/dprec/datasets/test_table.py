@@ -208,6 +208,35 @@ def test_times_in_memory(make: Any) -> None:
         InMemory.of(vague, timestamp_column="timestamp")
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+def test_the_only_column_of_dates_holds_times_whatever_its_name(suffix: str, tmp_path: Path) -> None:
+    path, days = tmp_path / f"shop.{suffix}", pd.to_datetime(TIMES, unit="s")
+    pairs = FRAME.assign(purchased_at=days)[["purchased_at", "user", "item"]]
+    write = {
+        "csv": lambda frame: frame.to_csv(path, index=False),
+        "parquet": lambda frame: frame.to_parquet(path),
+        "jsonl": lambda frame: frame.astype(str).to_json(path, orient="records", lines=True),
+    }[suffix]
+    write(pairs)
+    read = DelimitedTable(path=str(path))
+    assert read.holds_sets
+    timed = read.load_timed()
+    assert timed.times is not None
+    assert sorted(timed.times) == TIMES.tolist()
+    assert timed.reading is not None
+    assert timed.reading.times == "purchased_at"
+    write(FRAME.assign(purchased_at=days))
+    assert same(DelimitedTable(path=str(path)).load_timed())
+    # Of two, neither is chosen, nor is one that holds something else.
+    write(FRAME.assign(purchased_at=days, returned_at=days))
+    with pytest.raises(InputError, match="no column of times"):
+        DelimitedTable(path=str(path)).load_timed()
+    write(FRAME.assign(item=days.astype(str)))
+    episodes = DelimitedTable(path=str(path)).load()
+    assert episodes.item_ids[0] == str(days[0])
+    assert sorted(episodes.values) == sorted(FRAME["rating"])
+
+
 def test_data_with_and_without_times(tmp_path: Path) -> None:
     (tmp_path / "u.data").write_text("".join("\t".join(map(str, row)) + "\n" for row in ROWS))
     own = MovieLens100K(path=str(tmp_path))
