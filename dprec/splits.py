@@ -247,7 +247,7 @@ class Temporal(Split):
             if self.ends is None and value is None:
                 object.__setattr__(self, name, usual)
             elif self.ends is not None and value is not None:
-                accepted = "null beside before and after, which divide the ratings by date"
+                accepted = f"null beside before and after: --set split.{name}=null"
                 raise SettingError(name, str(value), accepted)
         for name in ("before", "after"):
             if (moment := getattr(self, name)) is not None:

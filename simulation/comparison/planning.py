@@ -221,7 +221,7 @@ def load_comparison(
     replaced += changed(values, overrides, parts)
     if isinstance(entries := values.get("protocols"), list):
         values["protocols"] = [_as_entry(entry) for entry in entries]
-    with strict_yaml.quotes_named(overrides):
+    with strict_yaml.overrides_named(overrides):
         return _Planner(values, file, source, replaced).planned()
 
 

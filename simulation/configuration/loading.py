@@ -200,7 +200,7 @@ def load(
     if "protocols" in values and "protocol" not in values:
         raise InputError(source, "the configuration of a comparison", f"a run's, or: dprec compare {source}")
     replaced = changed(values, overrides, parts)
-    with strict_yaml.quotes_named(overrides):
+    with strict_yaml.overrides_named(overrides):
         loaded = parse_config(values, source)
     if needs_fitting_split(replaced):
         loaded = loaded.model_copy(update={"split": fitting_split(loaded.dataset, loaded.split)})

@@ -136,16 +136,23 @@ def _value_of(key: str, text: str) -> Any:
 
 
 @contextmanager
-def quotes_named(overrides: Sequence[str]) -> Iterator[None]:
-    """Name the quotes that make a text of an override's value, in an error of the block that asks for one."""
+def overrides_named(overrides: Sequence[str]) -> Iterator[None]:
+    """Name an override in an error of the block that is its own, in place of the file that it changes.
+
+    Where a text is asked for, name the quotes that make one of the override's value.
+    """
     try:
         yield
     except InputError as error:
         key, typed = error.where.rpartition(": ")[2], dict(each.partition("=")[::2] for each in overrides)
-        if not error.accepted.startswith("text") or not typed.get(key):
+        if not any(key == own or key.startswith(f"{own}.") for own in typed):
             raise
-        accepted = f"{error.accepted}: {as_argument(key, typed[key])}"
-        raise InputError(error.where, error.found, accepted) from None
+        quoted = (
+            f": {as_argument(key, typed[key])}"
+            if error.accepted.startswith("text") and typed.get(key)
+            else ""
+        )
+        raise InputError(f"overrides {key}", error.found, error.accepted + quoted) from None
 
 
 def as_argument(key: str, text: str) -> str:

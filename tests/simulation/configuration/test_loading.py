@@ -203,5 +203,5 @@ def test_a_bare_date_of_a_file_divides_the_ratings(tmp_path: Path, tiny: dict[st
     assert (config.split.before, config.split.after) == ("2005-06-01", "2005-06-02 12:00:00")
     assert load(yaml.safe_load(config.to_yaml())) == config
     assert load(tiny, ["split.after=2005-06-02 12:00:00"]) == config
-    with refused_at("configuration: split.test_fraction"):
+    with refused_at("overrides split.test_fraction"):
         load(tiny, ["split.test_fraction=0.2"])

@@ -113,7 +113,7 @@ def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
         ("describe no-such-name", 2, "no-such-name"),
         ("describe nowhere:Nothing", 2, "no module 'nowhere'"),
         ("describe laplace --set symbols=3", 2, "--set: beside the component laplace"),
-        ("run CONFIG --set sead=1", 2, "tiny.yaml: sead: "),
+        ("run CONFIG --set sead=1", 2, "dprec: --set sead: an unknown key"),
         ("run CONFIG --set seed", 2, "--set: "),
         ("run CONFIG --set seed=[", 2, "--set seed, line 1: "),
         ("run CONFIG --set dataset.positive=>=\xa05", 2, """: --set 'dataset.positive=">= 5"'"""),
