@@ -110,13 +110,17 @@ def out_of_memory(error: BaseException) -> str:
 
 @contextmanager
 def interrupts_noted(note: Callable[[], str]) -> Iterator[None]:
-    """Add a note, such as how to go on, to an interrupt of the block or the end of memory; empty is none."""
+    """Add a note, such as how to go on, to what ends the block from outside; empty is none.
+
+    That is an interrupt, the end of memory, or an error of the system, such as a full disk.
+    """
     _NOTES.append(note)
     try:
         yield
-    except (KeyboardInterrupt, MemoryError) as interrupted:
-        if words := note():
-            interrupted.add_note(words)
+    except (KeyboardInterrupt, MemoryError, OSError, RunError) as ended:
+        of_system = not isinstance(ended, RunError) or isinstance(ended.__cause__, OSError)
+        if of_system and (words := note()):
+            ended.add_note(words)
         raise
     finally:
         _NOTES.remove(note)

@@ -14,12 +14,14 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from dprec.errors import InputError
 from dprec.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -54,11 +56,8 @@ class Kernel:
     @functools.cached_property
     def ready(self) -> Any:
         """The compiled loop, or the function as it is where Numba is absent."""
-        try:
-            import numba
-        except ImportError:
-            return _interpreted(self._loop)
-        if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        numba = _numba()
+        if numba is None or numba.config.DISABLE_JIT:
             return _interpreted(self._loop)
         hints = get_type_hints(self._loop, include_extras=True)
         hints.pop("return")
@@ -96,11 +95,10 @@ def prepare(progress: Progress = silent) -> None:
 @contextmanager
 def compiling_told(progress: Progress, done: int = 0, total: int = 0) -> Iterator[None]:
     """Say so while a kernel is compiled, which takes seconds; to load one from disk takes no time."""
-    try:
-        from numba.core import event
-    except ImportError:
+    if _numba() is None:
         yield
         return
+    from numba.core import event
 
     class Told(event.Listener):
         def on_start(self, event: object) -> None:
@@ -111,6 +109,24 @@ def compiling_told(progress: Progress, done: int = 0, total: int = 0) -> Iterato
 
     with event.install_listener("numba:compile", Told()):
         yield
+
+
+def _numba() -> Any:
+    """Return Numba's package, or None where it is absent.
+
+    Raises InputError where a limit on memory keeps its library out, which it calls a file that is not found.
+    """
+    try:
+        import numba
+    except ImportError:
+        return None
+    except OSError as error:
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit == resource.RLIM_INFINITY:
+            raise
+        found = f"a limit of {limit / 1e9:.2g} GB, within which Numba cannot be loaded"
+        raise InputError("memory", found, "a larger limit, or none: ulimit -v unlimited") from error
+    return numba
 
 
 def _interpreted(kernel: FunctionT) -> FunctionT:

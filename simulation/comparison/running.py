@@ -172,7 +172,13 @@ def run_comparison(
         def so_far() -> ComparisonResult:
             return ComparisonResult(comparison, directory, *table.write(), failures)
 
-        with interrupts_noted(lambda: so_far().how_far):
+        def how_far() -> str:
+            try:
+                return so_far().how_far
+            except OSError:  # such as that of a full disk, which ended it
+                return f"--resume -o {directory} goes on"
+
+        with interrupts_noted(how_far):
             try:
                 cells = run_cells(comparison.cells, directory / CELLS, jobs, backend, recorded)
                 with closing(cells) as ended:

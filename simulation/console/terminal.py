@@ -247,6 +247,7 @@ def exit_code(command: Callable[[], object], program: str = "dprec") -> int:
         _echo_notes(error, program)
         code, line = _FAILED, out_of_memory(error)
     except OSError as error:
+        _echo_notes(error, program)
         code, line = _of_system(error)
     # Typer turns an interrupt from the keyboard into the result of the command.
     if line := "interrupted" if code == _INTERRUPTED else line:
@@ -270,7 +271,7 @@ def _of_system(error: OSError) -> tuple[int, str]:
         return _INPUT, str(InputError(shown(name), "a name that is too long", "a shorter one"))
     if isinstance(error, PermissionError) and error.filename is not None:
         return _INPUT, str(InputError(name, reason, "a path with permission to use it"))
-    return _FAILED, str(RunError(str(error)))
+    return _FAILED, str(RunError(str(error) if error.filename is None else f"{name}: {reason}"))
 
 
 @contextmanager

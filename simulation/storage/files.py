@@ -46,8 +46,10 @@ def written_atomically(path: Path, *, mode: int = 0o644) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.chmod(temporary, mode)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)
         raise
 
 

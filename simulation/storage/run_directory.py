@@ -241,7 +241,7 @@ class RunDirectory:
             write_summary(self.path, record.summary)
             self._remove_state()
         except OSError as error:
-            raise RunError(f"{self.path}: the result cannot be written ({error.strerror})") from None
+            raise RunError(f"{self.path}: the result cannot be written ({error.strerror})") from error
         return record
 
     def _remove_state(self) -> None:

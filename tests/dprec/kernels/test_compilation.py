@@ -1,6 +1,7 @@
 import builtins
 import importlib
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from dprec.arrays import Ints
+from dprec.errors import InputError
 from dprec.kernels import compilation
 from dprec.kernels.compilation import Kernel, Written, compiled, prepare
 
@@ -39,6 +41,24 @@ def test_without_numba_the_function_itself_runs_and_gives_the_same(monkeypatch: 
         words = np.zeros(4, dtype=np.int64)
         results.append((int(kernel(words, np.uint64(2**64 - 1))), words.tolist()))
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("limit", [600_000_000, resource.RLIM_INFINITY])
+def test_a_limit_on_memory_that_keeps_numba_out_is_named(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def not_found(name: str, *rest: Any, **named: Any) -> ModuleType:
+        if name.split(".", maxsplit=1)[0] == "numba":
+            raise OSError("Could not find/load shared object file")
+        return real(name, *rest, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(builtins, "__import__", not_found)
+        patch.setattr(resource, "getrlimit", lambda _: (limit, resource.RLIM_INFINITY))
+        limited = limit != resource.RLIM_INFINITY
+        found = "memory: a limit of 0.6 GB, within which Numba" if limited else "Could not find"
+        with pytest.raises(InputError if limited else OSError, match=found):
+            compiled(mixed).ready  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_code_that_cannot_be_kept_is_compiled_all_the_same() -> None:

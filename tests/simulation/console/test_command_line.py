@@ -149,17 +149,26 @@ def test_what_is_refused_is_one_line(
     assert not list(tmp_path.rglob("summary.json"))
 
 
-def test_a_run_for_which_memory_is_short_says_how_to_go_on(
-    dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (
+            MemoryError("Unable to allocate 9 GiB"),
+            f"not enough memory (Unable to allocate 9 GiB): what helps is {LESS_MEMORY}",
+        ),
+        (OSError(28, "No space left on device", "x/y"), "x/y: No space left on device"),
+    ],
+)
+def test_a_run_for_which_memory_or_the_disk_is_short_says_how_to_go_on(
+    dprec: Any, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, line: str
 ) -> None:
     def short(*_: object, **__: object) -> None:
-        raise MemoryError("Unable to allocate 9 GiB")
+        raise error
 
     monkeypatch.setattr(sys.modules["simulation.execution"], "run_in", short)
     finished = dprec("run", config, "-o", tmp_path / "run", "--no-page")
     again = f"dprec: nothing is finished; --resume -o {tmp_path / 'run'} begins again\n"
-    line = f"dprec: not enough memory (Unable to allocate 9 GiB): what helps is {LESS_MEMORY}\n"
-    assert (finished.code, finished.err) == (1, again + line)
+    assert (finished.code, finished.err) == (1, f"{again}dprec: {line}\n")
 
 
 def test_a_resumed_run_that_has_not_begun_says_so(
@@ -190,6 +199,7 @@ def test_a_resumed_run_that_has_not_begun_says_so(
             "(Unable to allocate 89 GiB): what helps is",
         ),
         (OSError(28, "No space left on device"), 1, "No space left on device"),
+        (OSError(28, "No space left on device", "/o/x.csv"), 1, "dprec: /o/x.csv: No space left on device"),
         (OSError(36, "File name too long", "a" * 5000), 2, f"{'a' * 80}...: a name that is too long"),
         (PermissionError(13, "Permission denied", "/x"), 2, "/x: Permission denied; accepted: a "),
     ],

@@ -70,6 +70,17 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> Non
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
+def test_an_error_of_the_system_names_the_file_that_was_to_be_written(tmp_path: Path) -> None:
+    def full() -> Iterator[str]:
+        yield "some"
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        write_atomically(tmp_path / "file", full())
+    assert caught.value.filename == str(tmp_path / "file")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(("number", "error"), [(errno.ENOSPC, RunError), (errno.EACCES, InputError)])
 def test_only_a_full_disk_is_not_the_callers_to_correct(number: int, error: type[Exception]) -> None:
     raised = unusable(Path("place"), OSError(number, "reason"))
