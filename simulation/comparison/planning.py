@@ -141,7 +141,8 @@ class Comparison:
         fingerprints : mapping
             Fingerprints of the train and test ratings of each protocol's first cell, by the protocol's name.
         """
-        values = self.config.model_dump(mode="json", by_alias=True, exclude_none=True)
+        config = self.config.with_absolute_paths()
+        values = config.model_dump(mode="json", by_alias=True, exclude_none=True)
         values["ratings"] = dict(fingerprints)
         if self.left_out:
             values["left_out"] = self.left_out

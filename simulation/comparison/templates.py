@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -14,7 +14,12 @@ from dprec.errors import SettingError
 from dprec.protocols.base import Predicted
 from dprec.protocols.best import promises
 from dprec.protocols.components import AnyAttack, AnyBinarization, AnyDataset, AnySplit
-from simulation.configuration.models import EvaluationOptions, RunConfig, SimulationOptions
+from simulation.configuration.models import (
+    EvaluationOptions,
+    RunConfig,
+    SimulationOptions,
+    with_absolute_paths,
+)
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -181,6 +186,18 @@ class ComparisonConfig(BaseModel):
         if not self.protocols and self.promises is None:
             raise SettingError("protocols", "none", "at least one, or promises: all")
         return self
+
+    def with_absolute_paths(self) -> ComparisonConfig:
+        """Return the comparison so that it can go on from any directory."""
+        changes: dict[str, Any] = {
+            name: with_absolute_paths(getattr(self, name)) for name in ("dataset", "evaluation")
+        }
+        if (others := self.populations) is not None:
+            paths: dict[str, Any] = {"datasets": [with_absolute_paths(each) for each in others.datasets]}
+            if others.dataset is not None:
+                paths["dataset"] = with_absolute_paths(others.dataset)
+            changes["populations"] = others.model_copy(update=paths)
+        return self.model_copy(update=changes)
 
     @property
     def promised(self) -> list[Entry]:

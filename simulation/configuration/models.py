@@ -281,7 +281,7 @@ class RunConfig(BaseModel):
     def with_absolute_paths(self) -> Self:
         """Return the configuration so that it can be run from any directory."""
         changes: dict[str, Any] = {
-            name: _with_absolute_paths(getattr(self, name)) for name in ("dataset", "evaluation")
+            name: with_absolute_paths(getattr(self, name)) for name in ("dataset", "evaluation")
         }
         place = self.simulation.devices_dir
         if place is not None and not is_url(place):
@@ -327,7 +327,7 @@ def parse_config(values: Mapping[str, Any], source: str = "configuration") -> Ru
 _PATHS = ("path", "target_path", "train_path", "test_path", "validation_path", "negatives")
 
 
-def _with_absolute_paths(part: OptionsT) -> OptionsT:
+def with_absolute_paths(part: OptionsT) -> OptionsT:
     """Return a part of a configuration with the paths that it names made absolute."""
     changes: dict[str, Any] = {}
     for field in dataclasses.fields(part):
@@ -335,7 +335,7 @@ def _with_absolute_paths(part: OptionsT) -> OptionsT:
         if field.name in _PATHS and isinstance(value, str) and value:
             changes[field.name] = str(Path(value).expanduser().absolute())
         elif isinstance(value, components.Options):
-            changes[field.name] = _with_absolute_paths(value)
+            changes[field.name] = with_absolute_paths(value)
     return dataclasses.replace(part, **changes) if changes else part
 
 

@@ -318,6 +318,21 @@ def test_the_table_names_baselines_and_an_interrupted_comparison_goes_on(tmp_pat
     assert load_comparison(folder / "comparison.yaml").cells == load_comparison(values).cells
 
 
+def test_a_comparison_is_written_so_that_it_goes_on_from_any_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text("".join(f"{row % 7},{row % 5},{1 + row % 3}\n" for row in range(35)))
+    mine = {"kind": "csv", "path": "mine.csv"}
+    others = {"users": [14], "dataset": mine, "datasets": [{**mine, "high": 5, "low": 1, "step": 1}]}
+    parts = {"dataset": mine, "split": {"kind": "holdout"}, "folds": None, "populations": others}
+    values = {**SHARED, **parts, "protocols": ["blp-mf"]}
+    written = yaml.safe_load(load_comparison(values).to_yaml({}))
+    held = written["populations"]
+    for part in (written["dataset"], held["dataset"], *held["datasets"]):
+        assert part["path"] == str(tmp_path / "mine.csv")
+
+
 VALUES: dict[str, Any] = {
     **SHARED,
     "dataset": {"kind": "synthetic", "users": 20, "items": 30, "ratings": 300},
