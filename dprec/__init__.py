@@ -4,10 +4,12 @@ Plain NumPy and SciPy, usable from a notebook: no module of this package depends
 such as `run`, and `RunConfig` are those of the simulation, which is imported when the first of them is used.
 """
 
+import sys
 from importlib import import_module
 from typing import Any
 
 from dprec.errors import InputError, RunError, SettingError
+from dprec.start import check_packages
 
 _OF_THE_SIMULATION = (
     *("RunConfig", "attack", "audit", "compare", "diff", "export", "load", "ls", "plot", "run", "tune"),
@@ -26,6 +28,9 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name not in _OF_THE_SIMULATION:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if "simulation" not in sys.modules:
+        # A file beside a notebook may have the name of a package.
+        check_packages()
     try:
         # A string, as in the metadata of an installed script: nothing in this package imports the simulation.
         return getattr(import_module("simulation"), name)

@@ -111,6 +111,17 @@ def test_a_module_that_hides_a_package_is_one_line(tmp_path: Path, hiding: str, 
     assert finished.stderr.count("\n") == 1
 
 
+def test_a_module_beside_a_notebook_that_hides_a_package_is_named(tmp_path: Path) -> None:
+    (tmp_path / "clients.py").touch()
+    command = [sys.executable, "-c", "from dprec import InputError\ntry:\n from dprec import run\n"]
+    command[-1] += "except InputError as error:\n print(error)"
+    finished = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment(tmp_path)
+    )
+    assert finished.stderr == ""
+    assert finished.stdout.startswith(f"{tmp_path / 'clients.py'}: hides the package 'clients' of {ROOT}; ")
+
+
 @pytest.mark.thorough
 def test_a_folder_of_results_with_a_package_s_name_is_in_nobody_s_way(tmp_path: Path) -> None:
     (tmp_path / "simulation").mkdir()
