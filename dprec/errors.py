@@ -188,6 +188,11 @@ def shown(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
+def plural(count: int, noun: str) -> str:
+    """Write a count with its noun."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
 def listed(names: Sequence[str], given: object) -> str:
     """Return the accepted names, and the most similar to the given one, if any."""
     nearest = get_close_matches(str(given), names, n=1)

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from dprec.errors import InputError, one_line
+from dprec.errors import InputError, one_line, plural
 from simulation.analysis.protocol_results import by_evaluation, read_results
-from simulation.analysis.vocabulary import Metric, loss, metrics_in, number, plural
+from simulation.analysis.vocabulary import Metric, loss, metrics_in, number
 from simulation.configuration.strict_yaml import at, read_yaml
 from simulation.storage.directories import (
     AUDIT,

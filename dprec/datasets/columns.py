@@ -14,7 +14,7 @@ from dprec.arrays import Floats, Ints
 from dprec.components import Options, as_tuple, option, plain
 from dprec.datasets.base import as_typed
 from dprec.datasets.foreign import RESHAPED, of_one_item
-from dprec.errors import InputError, SettingError
+from dprec.errors import InputError, SettingError, plural
 from dprec.rating_rows import RatingRows, Reading
 from dprec.ratings import MAX_LEVELS, POSITIVE, RatingScale
 
@@ -365,7 +365,9 @@ class RatingColumns(Options):
             ends = {name: end for name, end in ends.items() if getattr(self, name) is None}
             lists = f"; or {self.written({'positive': '> 0'})} if they say who has what" if least > 0 else ""
             accepted = f"the ends of the scale that they are on, such as {self.written(ends)}{lists}"
-            raise SettingError("low", f"{source}: {values.size:,} ratings that are all {least:g}", accepted)
+            raise SettingError(
+                "low", f"{source}: {plural(values.size, 'rating')} of {least:g}, and no other", accepted
+            )
         low = least if self.low is None else float(self.low)
         high = most if self.high is None else float(self.high)
         if max(-least, most) > _LARGEST:

@@ -24,7 +24,7 @@ from dprec.arrays import AnyArray
 from dprec.datasets.base import typed_condition
 from dprec.datasets.columns import column_place
 from dprec.datasets.conditions import rows_that_meet
-from dprec.datasets.foreign import GZIP, ZSTD, is_json_lines, refuse_binary
+from dprec.datasets.foreign import GZIP, PARQUET, ZSTD, is_json_lines, refuse_binary
 from dprec.datasets.held import as_texts, times_of
 from dprec.datasets.lines import WHITESPACE, split_line
 from dprec.errors import InputError, shown
@@ -89,7 +89,7 @@ def typed_table(path: Path) -> pl.LazyFrame | None:
     import polars as pl
 
     start = _beginning(path)
-    if start.startswith(b"PAR1"):
+    if start.startswith(PARQUET):
         return pl.scan_parquet(path, glob=False)
     packed = start.startswith((GZIP, ZSTD))
     first = lines_of(path, 1) if packed or start.lstrip().startswith(b"{") else []
@@ -123,7 +123,7 @@ def readable(path: Path) -> Iterator[None]:
 def _fault(path: Path) -> InputError | None:
     """Return the error for the first line of a file that is no text in UTF-8, if there is one."""
     start = _beginning(path)
-    if start.startswith(ZSTD):
+    if start.startswith((ZSTD, PARQUET)):
         return None
     try:
         with gzip.open(path) if start.startswith(GZIP) else path.open("rb") as file:

@@ -24,6 +24,9 @@ RESHAPED = _RESHAPED.format(read="'FILE', index_col=0")
 GZIP, ZSTD = b"\x1f\x8b", b"(\xb5/\xfd"
 """How files begin that are unpacked as they are read."""
 
+PARQUET = b"PAR1"
+"""How a table begins whose columns have types."""
+
 # Without a header, since pandas would number the names, or ratings, that are in its first line twice.
 _SHEET = (
     "import pandas; pandas.read_excel({name}, header=None).to_csv('ratings.csv', index=False, header=False)"

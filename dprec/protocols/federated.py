@@ -224,9 +224,8 @@ class FederatedProtocol(BroadcastProtocol):
             if self.amplified is not None:
                 self.amplified.check(self.adjacency)
             if self.deviation > LARGEST_DEVIATION:
-                found = (
-                    f"{self.privacy.epsilon:g} in {self.rounds} rounds: noise of {self.deviation:.3g} clips"
-                )
+                rounds = plural(self.rounds, "round")
+                found = f"{self.privacy.epsilon:g} in {rounds}: noise of {self.deviation:.3g} clips"
                 raise SettingError("privacy.epsilon", found, f"noise of at most {LARGEST_DEVIATION:g} clips")
         with within("sampling"):
             self.sampling.among(train.n_users)

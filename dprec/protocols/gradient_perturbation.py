@@ -27,7 +27,7 @@ from dprec.completion import (
     slope_channel,
 )
 from dprec.components import option
-from dprec.errors import SettingError, within
+from dprec.errors import SettingError, plural, within
 from dprec.exchange import ROW_ENTRY, SLOPES
 from dprec.gradients import RoundDraws
 from dprec.observations import Observations, SymbolReports
@@ -109,7 +109,7 @@ class GradientPerturbationProtocol(sharing.Completes, RoundsProtocol):
             self.completion.check_scale(train.scale)
             self.completion.check((train.n_users, train.n_items))
         sharing.check_unit(self.privacy, "rating", "the noise is calibrated to one sign")
-        shares = f"{self.privacy.epsilon:g} in {self.rounds} rounds"
+        shares = f"{self.privacy.epsilon:g} in {plural(self.rounds, 'round')}"
         if self.epsilon_per_round > accounting.LARGEST_CELL_EPSILON:
             raise SettingError(
                 "privacy.epsilon", shares, f"at most {accounting.LARGEST_CELL_EPSILON:g} per round"

@@ -13,7 +13,7 @@ import numpy as np
 from dprec.arrays import AnyInts, Bools, Floats, Ints, offsets
 from dprec.completion import Profiles
 from dprec.components import Options, option
-from dprec.errors import SettingError
+from dprec.errors import SettingError, plural
 from dprec.lists.model import LARGEST, ListModel
 from dprec.lists.popular import (
     MOST_STAGES,
@@ -89,7 +89,7 @@ class SearchOptions(Options):
         rounds = self.rounds or stages_of(n_items, self.numbers or n_items)
         least = least_numbers(n_items, rounds)
         if self.numbers is not None and self.numbers < least:
-            accepted = f"at least {least:,}, for {n_items:,} items in {rounds} rounds"
+            accepted = f"at least {least:,}, for {n_items:,} items in {plural(rounds, 'round')}"
             raise SettingError("numbers", f"{self.numbers:,}", accepted)
 
 

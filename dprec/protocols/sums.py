@@ -298,8 +298,8 @@ class SumsProtocol(RoundsProtocol):
             if largest > most:
                 raise SettingError(
                     "privacy.epsilon",
-                    f"{self.privacy.epsilon:g} at delta {self.privacy.delta:g}, for which each of "
-                    f"{self.rounds} rounds needs noise of {largest:.3g} times what a user contributes",
+                    f"{self.privacy.epsilon:g} at delta {self.privacy.delta:g}, for which a round "
+                    f"of {self.rounds} needs noise of {largest:.3g} times what a user contributes",
                     f"a larger epsilon or delta, or fewer rounds: at most {most:g} times",
                 )
         public = Public(train.n_users, train.n_items, train.scale)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from simulation.analysis.vocabulary import plural
+from dprec.errors import plural
 from simulation.console.listing import text_column
 from simulation.console.terminal import print_json, print_lines, print_table, text_of
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dprec.accounting import ComparableUnit
+from dprec.errors import plural
 from simulation.analysis.decision import SLACK, GridCell, Limits, candidates, decide, decision_grid
 from simulation.analysis.gains import NOTHING_SENT, POPULARITY, SETS_ONLY, gain_digits, strongest
 from simulation.analysis.protocol_results import ProtocolResult, reference_budget
-from simulation.analysis.vocabulary import Metric, listed, loss, number, plural, size
+from simulation.analysis.vocabulary import Metric, listed, loss, number, size
 
 PROTECTED: dict[ComparableUnit, dict[bool, str]] = {
     "rating": {False: "the value of one rating", True: "one rating, given or not"},

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dprec.accounting import Trust
+from dprec.errors import plural
 from simulation.analysis.protocol_results import result_of
-from simulation.analysis.vocabulary import plural, size
+from simulation.analysis.vocabulary import size
 from simulation.storage.run_files import MessagesOfKind, RunRecord
 
 _TITLES = {

@@ -251,11 +251,6 @@ QUICK_IN_WORDS = (
 """What a quick comparison is."""
 
 
-def plural(count: int, noun: str) -> str:
-    """Write a count with its noun."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
-
-
 def listed(words: Iterable[str]) -> str:
     """Join words with commas and a final "and"."""
     *others, last = [*words] or [""]

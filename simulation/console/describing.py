@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from dprec.components import as_in_a_file, summary_of
-from dprec.errors import InputError
+from dprec.errors import InputError, plural
 from simulation.analysis import description as descriptions
 from simulation.analysis.description import REQUIRED, ComponentDescription, Description, SettingLine
-from simulation.analysis.vocabulary import DASH, plural
+from simulation.analysis.vocabulary import DASH
 from simulation.comparison import Comparison, load_comparison
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import find_configuration, preset_summary, presets, read_yaml

@@ -44,7 +44,7 @@ _WRITTEN: dict[str, str | int | None] = {
 
 
 _SAMPLED = "sampled_ranking_hit_rate_at", "sampled_ranking_ndcg_at"
-"""How columns begin that stand beside the main metric: He et al. [he2017] and many after them report these."""
+"""How columns begin that stand beside the main metric, as He et al. [he2017] and many after them report."""
 
 _NEEDED = "% \\usepackage{booktabs}\n"
 _NAME: ResultColumn = text_column("protocol", lambda result: result.name)

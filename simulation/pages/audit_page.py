@@ -6,8 +6,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from dprec.errors import plural
 from simulation.analysis.columns import figure_column, text_column
-from simulation.analysis.vocabulary import listed, loss, plural
+from simulation.analysis.vocabulary import listed, loss
 from simulation.pages.drawing import render
 from simulation.pages.page import Section, page, table
 from simulation.storage.column import Column

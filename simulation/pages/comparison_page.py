@@ -12,6 +12,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from dprec.accounting import LEAST_TRUST_FIRST
+from dprec.errors import plural
 from simulation.analysis.answer import Answer, answer_to, price, protected
 from simulation.analysis.columns import (
     RUNS,
@@ -62,7 +63,6 @@ from simulation.analysis.vocabulary import (
     grouped_by,
     listed,
     number,
-    plural,
 )
 from simulation.configuration.strict_yaml import at
 from simulation.pages.comparison_figures import (

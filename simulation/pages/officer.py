@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from dprec.accounting import Assumptions, Status, Trust
+from dprec.errors import plural
 from simulation.analysis.answer import guess, guessed
 from simulation.analysis.protocol_results import REPRESENTS, USERS, ProtocolResult
-from simulation.analysis.vocabulary import DASH, loss, plural
+from simulation.analysis.vocabulary import DASH, loss
 from simulation.pages.page import Section, bullets, table
 from simulation.storage.column import Column
 from simulation.storage.summary import REPETITIONS, Summary, Terms

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from dprec.completion import COMPLETIONS
 from dprec.components import Registry, summary_of
+from dprec.errors import plural
 from dprec.mechanisms import MECHANISMS
 from dprec.protocols.registry import PROTOCOLS
 from simulation.analysis.columns import (
@@ -34,7 +35,6 @@ from simulation.analysis.vocabulary import (
     loss,
     main_metric,
     number,
-    plural,
     size,
 )
 from simulation.configuration.strict_yaml import at

@@ -13,6 +13,7 @@ from pydantic import Field
 from dprec import formats
 from dprec.accounting import Status, Trust
 from dprec.completion import FittedMixture
+from dprec.errors import plural
 from simulation.configuration.strict_yaml import flatten
 from simulation.courses.domains import LearnedDomains
 from simulation.storage.attacked import AttackSummary
@@ -88,11 +89,14 @@ class ReadSummary(Document):
     def sentence(self) -> str:
         """All of it in a line."""
         users, items, ratings = self.counts
-        pairs = "pairs without ratings" if self.ratings is None and self.users is not None else "ratings"
-        columns = (
-            f"{users:,} users{_in_brackets(self.users)}, {items:,} items{_in_brackets(self.items)}, "
-            f"{ratings:,} {pairs}{_in_brackets(self.ratings, self.scale)}"
+        unrated = self.ratings is None and self.users is not None
+        pairs = f"{plural(ratings, 'pair')} without ratings" if unrated else plural(ratings, "rating")
+        counted = (
+            (plural(users, "user"), _in_brackets(self.users)),
+            (plural(items, "item"), _in_brackets(self.items)),
+            (pairs, _in_brackets(self.ratings, self.scale)),
         )
+        columns = ", ".join(map("".join, counted))
         times = (
             ""
             if self.users is None

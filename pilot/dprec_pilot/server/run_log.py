@@ -21,12 +21,11 @@ from typing import Any, TextIO
 from flwr.app import ConfigRecord, Message
 from flwr.serverapp import Grid
 
-from dprec.errors import one_line
+from dprec.errors import one_line, plural
 from dprec.exchange import COUNT, COUNT_ROUND, REPORT, REQUEST, is_integer, words_of
 from dprec.reports import REPORT_ROUND
 from dprec_pilot.files import OPEN, OWNER_ONLY, read_text, unusable, write_durably
 from dprec_pilot.server.server_folder import Enrolled
-from simulation.analysis.vocabulary import plural
 from simulation.engine.grids import WaitingGrid
 from simulation.storage.directories import ROUNDS
 from simulation.storage.exchanges import EXCHANGES, Exchange, read_exchanges

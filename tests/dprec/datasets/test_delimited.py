@@ -178,6 +178,10 @@ def test_parquet(users: Any, tmp_path: Path) -> None:
     ):
         with refused_at(f"mine.parquet{place}"):
             load(wrong)
-    path.write_bytes(b"PAR1 and no more")
-    with refused_at("mine.parquet"):
-        DelimitedTable(path=str(path)).load()
+    # A part of a table is no text in another encoding.
+    frame.write_parquet(path)
+    for part in (b"PAR1 and no more", path.read_bytes()[:-9]):
+        path.write_bytes(part)
+        with refused_at("mine.parquet") as caught:
+            DelimitedTable(path=str(path)).load()
+        assert caught.value.accepted == "a file that is a whole table"

@@ -49,7 +49,8 @@ Case = tuple[str | bytes, dict[str, Any], str, str]
 TABLES: list[Case] = [
     (rated(1, 2, 3.3333333), {}, "", "ratings from 1 to 3.33333 that are as little as 1 apart"),
     (rated(0.001, 0.002, 900), {}, "", "ratings from 0.001 to 900"),
-    (rated(3, 3), {}, "", "2 ratings that are all 3"),
+    (rated(3, 3), {}, "", "2 ratings of 3, and no other"),
+    (rated(3), {}, "", "1 rating of 3, and no other"),
     (rated(3, 4), {"low": 5.0}, "", "a scale from 5 to 4"),
     (rated(3, 4), {"low": -1e308, "high": 1e308}, "", "a scale from -1e+308 to 1e+308"),
     (rated(1, "1e305"), {}, "", "a scale from 1 to 1e+305"),
