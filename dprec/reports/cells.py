@@ -33,6 +33,7 @@ from dprec.arrays import (
 )
 from dprec.catalogue import Catalogue
 from dprec.channel import Channel
+from dprec.components import is_ours
 from dprec.errors import InputError, SettingError, within
 from dprec.influence import loudest, mean_evidence, most_evidence
 from dprec.observations import Evidence, Observations, RowReports, SymbolReports
@@ -83,7 +84,12 @@ class IndependentDraws(ReportFamily):
             if made is None:
                 shares = f"{self.budget.epsilon:g} leaves {epsilon:g} per cell"
                 found = f"{shares}, which {self.mechanism.kind} cannot keep"
-                raise SettingError("privacy.epsilon", found, "a larger epsilon, or fewer symbols")
+                accepted = "a larger epsilon, or fewer symbols"
+                if not is_ours(type(self.mechanism)):
+                    accepted = (
+                        "a larger epsilon, or a mechanism whose channels cost no more than they are given"
+                    )
+                raise SettingError("privacy.epsilon", found, accepted)
             channel = made
         self._channels[key] = channel
         return channel

@@ -421,7 +421,7 @@ def test_the_installed_command(config: Path, tmp_path: Path) -> None:
         command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS, cwd=tmp_path
     )
     assert (bad.returncode, bad.stdout) == (2, "")
-    assert bad.stderr == f"dprec: --set seed: 'x'; accepted: an integer\n"
+    assert bad.stderr == "dprec: --set seed: 'x'; accepted: an integer\n"
 
 
 def test_a_description_fits_a_narrow_terminal_and_names_what_is_beyond_the_paper(dprec: Any) -> None:
