@@ -89,7 +89,7 @@ def claim(
 
     ``file``: of the configuration, which is the first that is written.
     ``resume``: whether a directory in which the same was interrupted, or finished, may be taken over; the
-    configuration of a finished run is left as it is.
+    configuration of a finished run is left as it is, and a comparison may have more seeds and epsilons.
     ``others``: more files that nothing interrupted leaves in a directory without a configuration.
     Raises InputError when the directory cannot be written to, or holds something else.
     """
@@ -102,8 +102,11 @@ def claim(
         if own.exists():
             if not resume:
                 raise InputError(str(folder), f"it holds {_HELD[file]}", "a new directory, or --resume")
-            before, now = mattering(read_yaml(own)), mattering(parse_yaml(configuration, "configuration"))
-            check_same(own, before, now, "the configuration it began with, or a new directory")
+            before, now = read_yaml(own), parse_yaml(configuration, "configuration")
+            accepted = "the configuration it began with, or a new directory"
+            if file == COMPARISON:
+                before, accepted = _grown(before, now), f"more seeds or epsilons, or {accepted}"
+            check_same(own, mattering(before), mattering(now), accepted)
         elif present := [name for name in (*_RESULTS, *others) if (folder / name).exists()]:
             raise InputError(str(folder), f"it holds {present[0]} of something else", "a new directory")
         if not finished:
@@ -149,6 +152,18 @@ def check_unused(folder: Path) -> None:
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(str(folder), "something else", "a new or empty directory")
+
+
+def _grown(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration of a comparison with the seeds, budgets and cells that are added to it."""
+    grown = dict(before)
+    for key in ("seeds", "epsilons"):
+        began, given = before.get(key), now.get(key)
+        if isinstance(began, list) and isinstance(given, list) and all(each in given for each in began):
+            grown[key] = given
+    if isinstance(before.get("cells"), dict):
+        grown["cells"] = {**now["cells"], **before["cells"]}
+    return grown
 
 
 def check_same(where: Path, before: Mapping[str, Any], now: Mapping[str, Any], accepted: str) -> None:

@@ -98,6 +98,21 @@ def test_what_is_finished_is_not_done_again(pair: Path, out: Path) -> None:
     assert {cell: (cell / "summary.json").stat().st_mtime_ns for cell in cells[1:]} == kept
 
 
+def test_seeds_and_epsilons_are_added_and_no_other_change_is_made(pair: Path, out: Path) -> None:
+    kept = {cell: (cell / "summary.json").stat().st_mtime_ns for cell in (out / "cells").iterdir()}
+    old = {(row["name"], row["epsilon"], row["seed"]): row["rmse"] for row in rows(out)}
+    added = ["seeds=[1, 2, 3]", "epsilons=[0.5, 1.0, 2.0]"]
+    assert not compare(pair, out, overrides=added, resume=True, page=False).failures
+    assert {cell: (cell / "summary.json").stat().st_mtime_ns for cell in kept} == kept
+    now = {(row["name"], row["epsilon"], row["seed"]): row["rmse"] for row in rows(out)}
+    assert len(now) == 3 + 9
+    assert old.items() <= now.items()
+    with pytest.raises(InputError, match=r"seeds: .* accepted: more seeds or epsilons, or the configuration"):
+        compare(pair, out, resume=True, page=False)
+    with refused_at("comparison.yaml: dataset.users"):
+        compare(pair, out, overrides=[*added, "dataset.users=31"], resume=True, page=False)
+
+
 def test_a_killed_comparison_resumes_to_the_same_table(pair: Path, tmp_path: Path) -> None:
     # Enough cells that the last is far off when the first has ended.
     pair.write_text(pair.read_text().replace("seeds:\n- 1\n- 2\n", f"seeds: {list(range(8))}\n"))
