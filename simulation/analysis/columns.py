@@ -282,7 +282,8 @@ def asked_column(unit: ComparableUnit) -> ResultColumn:
             return words
         if claimed not in (None, asked):
             return f"{words}, {'declared' if result.status == 'declared' else 'claims'} {loss(claimed)}"
-        return f"{words} {result.word}" + ("" if proved is None else f", {loss(proved)} proved")
+        differs = proved is not None and loss(proved) != loss(asked)
+        return f"{words} {result.word}" + (f", {loss(proved)} proved" if differs else "")
 
     return Column("ε asked", f"per {unit}", value=value, text=text, holds=float)
 
