@@ -18,7 +18,7 @@ from dprec.arrays import AnyArray, Floats, Ints, Pieces
 from dprec.attacks.transcript import Answered, ReleasedSum, Upload, of_normal_noise
 from dprec.completion import Profiles
 from dprec.components import Options, is_ours, kind_of, naming, option, reference_of
-from dprec.errors import RunError, SettingError, within
+from dprec.errors import RunError, SettingError, plural, within
 from dprec.exchange import UPDATE
 from dprec.federated import (
     BEFORE_A_RUN,
@@ -364,7 +364,7 @@ class FederatedProtocol(BroadcastProtocol):
         assert charge is not None
         everybody = np.ones(1, dtype=np.bool_)
         twice = float(charge.composed([(charge, everybody)] * self.rounds, delta, "replace-one")[0])
-        rounds = "one round" if self.rounds == 1 else f"{self.rounds} rounds"
+        rounds = plural(self.rounds, "round")
         promised = (
             f"Epsilon = {epsilon:g} holds with delta = {delta:g} for all that is seen of a user in "
             f"{rounds}, which items it rated included. {compared_in_words(self.compares, twice)}"

@@ -22,7 +22,7 @@ from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint64s, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.components import as_tuple, is_ours, option, reference_of
-from dprec.errors import SettingError, within
+from dprec.errors import SettingError, plural, within
 from dprec.exchange import STATISTICS
 from dprec.federated import ContractError
 from dprec.protocols.base import Facts, Promise, Protocol, Public, Sent
@@ -393,7 +393,7 @@ class SumsProtocol(RoundsProtocol):
         if suited.privacy is None:
             return Guarantee("none", aggregation.trust, False, "the sums are released without noise.")
         epsilon, delta = suited.privacy.epsilon, suited.privacy.delta
-        rounds = "one round" if suited.rounds == 1 else f"{suited.rounds} rounds"
+        rounds = plural(suited.rounds, "round")
         if aggregation.by_itself:
             promised = (
                 f"Epsilon = {epsilon:g} holds without a delta, and between any two profiles, for everything "

@@ -85,7 +85,7 @@ def test_after_an_interruption_no_round_is_answered_from_what_it_left(server: Se
     assert isinstance(server.updates(2, sent(2)), list)
 
 
-@pytest.mark.parametrize(("rounds", "said"), [(1, "one round"), (2, "2 rounds")])
+@pytest.mark.parametrize(("rounds", "said"), [(1, "1 round"), (2, "2 rounds")])
 def test_a_promise_of_one_round_says_so(rounds: int, said: str) -> None:
     protocol = FederatedProtocol(model=Personal(), rounds=rounds, trust="local", privacy=user_budget())
     assert f"of a user in {said}, which" in protocol.guarantee((USERS, ITEMS)).notes[0]
