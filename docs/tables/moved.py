@@ -19,7 +19,8 @@ def moved() -> str:
         tables = grouped_by((line["table"], line) for line in csv.DictReader(file))
     rows = []
     for name, lines in tables.items():
-        metrics, count = _main_metrics(name), len(summary(name).results)
+        kept = summary(name)
+        metrics, count = _main_metrics(name), len(kept.results) + len(kept.populations)
         most = max(lines, key=_apart)
         metric = metrics[most["protocol"]]
         where = f"`{most['protocol']}`{' at ε = ' + most['epsilon'] if most['epsilon'] else ''}"
