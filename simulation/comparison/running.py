@@ -172,13 +172,7 @@ def run_comparison(
         def so_far() -> ComparisonResult:
             return ComparisonResult(comparison, directory, *table.write(), failures)
 
-        def how_far() -> str:
-            try:
-                return so_far().how_far
-            except OSError:  # such as that of a full disk, which ended it
-                return f"--resume -o {directory} goes on"
-
-        with interrupts_noted(how_far):
+        with interrupts_noted(partial(_how_far, so_far, directory)):
             try:
                 cells = run_cells(comparison.cells, directory / CELLS, jobs, backend, recorded)
                 with closing(cells) as ended:
@@ -188,6 +182,13 @@ def run_comparison(
                     tabulated(directory)
                 raise
         return so_far()
+
+
+def _how_far(so_far: Callable[[], ComparisonResult], directory: Path) -> str:
+    try:
+        return so_far().how_far
+    except OSError:  # such as that of a full disk, which ended it
+        return f"--resume -o {directory} goes on"
 
 
 def _follow(

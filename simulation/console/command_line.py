@@ -93,9 +93,7 @@ def compare(
     quick: parameters.Quick = False,
     only: parameters.Only = None,
     track: parameters.Track = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Show the page at an address of this machine while it runs.")
-    ] = False,
+    watch: parameters.Watch = False,
     quiet: parameters.Quiet = False,
 ) -> None:
     """Run protocols on the same ratings, and put them in one table.

@@ -113,6 +113,9 @@ Without = Annotated[
         help="A trust model that cannot be had, as shuffle where nobody runs shufflers; may be repeated.",
     ),
 ]
+Watch = Annotated[
+    bool, typer.Option("--watch", help="Show the page at an address of this machine while it runs.")
+]
 HideItems = Annotated[
     bool,
     typer.Option(

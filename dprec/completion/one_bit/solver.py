@@ -315,9 +315,7 @@ def minimise_bounded(
             # Brings the distance of the copies and the movement of Z nearer to each other.
             if max(apart, moved) > _UNBALANCED * min(apart, moved):
                 factor = 2.0 if apart > moved else 0.5
-        dual = target - inside
-        if factor != 1.0:
-            penalty, dual = penalty * factor, dual / factor
+        penalty, dual = penalty * factor, (target - inside) / factor
         objectives.append(value)
         progress("completing", len(objectives) - 1, iterations)
     norm = float(np.linalg.norm(within, "nuc"))

@@ -77,4 +77,4 @@ def test_what_means_nothing_is_refused_by_its_whole_key(data: str, changes: str,
     overrides = [f"dataset.positive={data}", *(f"protocol.{each}" for each in changes.split("|"))]
     with pytest.raises(InputError) as caught:
         load("best", overrides)
-    assert caught.value.where.endswith(f": protocol.{key}")
+    assert caught.value.where == f"overrides protocol.{key}"

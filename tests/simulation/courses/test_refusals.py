@@ -185,7 +185,7 @@ def test_what_cannot_be_is_refused_before_anything_runs(
     overrides = [each if each.startswith(other) else f"protocol.{each}" for each in changes.split(" | ")]
     with pytest.raises(InputError) as caught:
         run(load(presets()[name], overrides), tmp_path / "run", page=False)
-    where = caught.value.where.removeprefix("configuration: ")
+    where = caught.value.where.removeprefix("configuration: ").removeprefix("overrides ")
     assert where.removeprefix("protocol.") == key
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
