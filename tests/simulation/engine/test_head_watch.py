@@ -90,7 +90,7 @@ def test_a_process_that_ends_by_itself_meanwhile_does(
         said = ""
         with own_node_watched():
             os.kill(node.agent, signal.SIGKILL)
-            while not said:
+            while not said.endswith("\n"):
                 said += capfd.readouterr().err
         said += capfd.readouterr().err
     assert (ended.codes, said) == ([], LINE)
