@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 from dprec.accounting import PrivacyAccountant
 from dprec.arrays import Bools
@@ -72,8 +72,8 @@ class Laboratory:
         keys = self.keys(self.installer.drawn_by)
         outcome = outcome_with_malicious_users(self._quiet, self.evaluator, keys, malicious)
         predict, rows, scores = outcome.predict, outcome.predict_rows, outcome.scores
-        judged = partial(self.evaluator.judged, predict, rows, outcome.hidden, scores=scores)
-        return Shown(predict, rows, lambda: judged()[2], scores)
+        judged, hidden = self.evaluator.judged, outcome.hidden
+        return Shown(predict, rows, lambda: judged(predict, rows, hidden, scores=scores)[2], scores)
 
     @property
     def transcript(self) -> Transcript:

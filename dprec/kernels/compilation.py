@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -121,6 +120,8 @@ def _numba() -> Any:
     except ImportError:
         return None
     except OSError as error:
+        import resource  # which not every system has
+
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
         if limit == resource.RLIM_INFINITY:
             raise
