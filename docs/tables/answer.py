@@ -6,11 +6,10 @@ from docs.tables import table
 from docs.tables.leaderboard import rounded
 from docs.tables.results import summary
 from dprec.accounting import LEAST_TRUST_FIRST
-from simulation.analysis.answer import PROTECTED
 from simulation.analysis.decision import GridCell, decision_grid
 from simulation.analysis.gains import POPULARITY, baseline_in_words, nothing_sent, strongest
 from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
-from simulation.analysis.vocabulary import DASH, Metric, number
+from simulation.analysis.vocabulary import DASH, PROTECTED, Metric, number
 
 
 def grid(name: str, budget: str) -> str:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from dprec.accounting import ComparableUnit, Trust
 from dprec.errors import InputError, plural
 from dprec.protocols.base import TOLD
-from simulation.analysis.answer import guess, guess_in_words, price, protected
+from simulation.analysis.answer import guess, guess_in_words, price
 from simulation.analysis.decision import RECOVERED, SLACK, Candidate, Limits, candidates, decide
 from simulation.analysis.gains import (
     NOTHING_SENT,
@@ -29,7 +29,7 @@ from simulation.analysis.protocol_results import (
     metrics_of,
     read_comparison,
 )
-from simulation.analysis.vocabulary import Metric, grouped_by, listed, loss, number
+from simulation.analysis.vocabulary import Metric, grouped_by, listed, loss, number, protected
 from simulation.storage.directories import TABLE
 
 _AT_MOST_IN_WORDS: dict[Trust, str] = {

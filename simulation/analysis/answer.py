@@ -11,18 +11,15 @@ from dprec.errors import plural
 from simulation.analysis.decision import SLACK, GridCell, Limits, candidates, decide, decision_grid
 from simulation.analysis.gains import NOTHING_SENT, POPULARITY, SETS_ONLY, gain_digits, strongest
 from simulation.analysis.protocol_results import ProtocolResult, reference_budget
-from simulation.analysis.vocabulary import Metric, listed, loss, number, size
-
-PROTECTED: dict[ComparableUnit, dict[bool, str]] = {
-    "rating": {False: "the value of one rating", True: "one rating, given or not"},
-    "user": {False: "all values of a user, the item set revealed", True: "a user's whole profile"},
-}
-"""What is protected, by the unit and whether the item set is hidden."""
-
-
-def protected(unit: ComparableUnit, hides: bool, *, lists: bool) -> str:
-    """Return what is protected, of lists an item in place of a rating."""
-    return "one item, in the set or not" if lists and unit == "rating" else PROTECTED[unit][hides]
+from simulation.analysis.vocabulary import (
+    Metric,
+    listed,
+    loss,
+    number,
+    protected,
+    size,
+    unit_in_words,
+)
 
 
 class Answer(NamedTuple):
@@ -193,7 +190,7 @@ def guess_in_words(epsilon: float, unit: ComparableUnit, result: ProtocolResult)
 def guessed(epsilon: float, unit: ComparableUnit, result: ProtocolResult) -> str:
     """Say what an epsilon leaves uncertain: no item set that is seen, no profiles that are further apart."""
     if unit == "rating":
-        return "one item" if result.lists else "one rating"
+        return f"one {unit_in_words(unit, lists=result.lists)}"
     if not result.hides:
         return "all values that a user sends"
     between = _between(epsilon, result)

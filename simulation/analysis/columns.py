@@ -39,6 +39,7 @@ from simulation.analysis.vocabulary import (
     number,
     size,
     spread_in_words,
+    unit_in_words,
     with_spread,
 )
 from simulation.storage.column import Column, Line
@@ -201,8 +202,8 @@ def _loss_column(unit: ComparableUnit) -> ResultColumn:
 def losses_of(results: Sequence[ProtocolResult]) -> tuple[ResultColumn, ResultColumn]:
     """Return the columns of the losses of a rating, or an item where all are lists, and of a user."""
     rating, user = LOSSES
-    listing = all(each.lists for each in results)
-    return (replace(rating, title="ε per item") if listing else rating), user
+    unit = unit_in_words("rating", lists=all(each.lists for each in results))
+    return replace(rating, title=f"ε per {unit}"), user
 
 
 BUDGET: ResultColumn = figure_column("budget", "ε", attrgetter("budget"), "{:g}".format)

@@ -31,6 +31,7 @@ from simulation.analysis.vocabulary import (
     metrics_in,
     profiles_compared,
     server_sees,
+    unit_in_words,
 )
 from simulation.configuration.strict_yaml import read_yaml
 from simulation.storage import directories
@@ -473,9 +474,9 @@ class ComparisonFiles:
 
     @property
     def unit_in_words(self) -> str:
-        """The same in words: of lists, what is no user is an item."""
+        """The same in words."""
         listing = bool(self.results) and all(result.lists for result in self.results)
-        return "item" if listing and self.matched_unit == "rating" else self.matched_unit
+        return unit_in_words(self.matched_unit, lists=listing)
 
     @property
     def matched_delta(self) -> float | None:

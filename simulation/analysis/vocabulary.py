@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
-from dprec.accounting import Trust
+from dprec.accounting import ComparableUnit, Trust
 from simulation.storage.column import LOWER, Column
 from simulation.storage.columns import FIGURES, column
 from simulation.storage.files import Row
@@ -237,6 +237,23 @@ def data_in_words(dataset: Mapping[str, Any], *, lists: bool) -> str:
     if lists:
         has, held = f"{users:,} people with {train:,} items in their sets, of {items:,}", "items"
     return f"{has} ({dataset['kind']}); accuracy is measured on {test:,} held-out {held}."
+
+
+def unit_in_words(unit: ComparableUnit, *, lists: bool) -> str:
+    """Return the name of a unit: where lists are predicted, an item stands for a rating."""
+    return "item" if lists and unit == "rating" else unit
+
+
+PROTECTED: dict[ComparableUnit, dict[bool, str]] = {
+    "rating": {False: "the value of one rating", True: "one rating, given or not"},
+    "user": {False: "all values of a user, the item set revealed", True: "a user's whole profile"},
+}
+"""What is protected, by the unit and whether the item set is hidden."""
+
+
+def protected(unit: ComparableUnit, hides: bool, *, lists: bool) -> str:
+    """Return what is protected in a unit, in words."""
+    return "one item, in the set or not" if lists and unit == "rating" else PROTECTED[unit][hides]
 
 
 def profiles_compared(epsilon: float | None, *, hides_rated_items: bool, link: str = ", ") -> str:

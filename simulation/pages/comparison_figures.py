@@ -24,7 +24,16 @@ from simulation.analysis.protocol_results import (
     by_protocol,
     reference_budget,
 )
-from simulation.analysis.vocabulary import Metric, grouped_by, listed, loss, short, size, with_spread
+from simulation.analysis.vocabulary import (
+    Metric,
+    grouped_by,
+    listed,
+    loss,
+    short,
+    size,
+    unit_in_words,
+    with_spread,
+)
 from simulation.pages.drawing import Panel, Plot, arrange, entry, legend, log_axis, point, shade, titled
 from simulation.pages.looks import (
     FAINT,
@@ -263,7 +272,7 @@ class EpsilonAxis:
     asked: bool = False
     """Whether it shows the requested budgets; the unit is then theirs."""
     lists: bool = False
-    """Whether they are of lists, whose ratings are items."""
+    """Whether they are of lists."""
     mixed: bool = False
     """Whether some of the requested budgets are for whole users."""
 
@@ -276,7 +285,7 @@ class EpsilonAxis:
     @property
     def name(self) -> str:
         """What it counts."""
-        unit = "item" if self.lists and self.unit == "rating" else self.unit
+        unit = unit_in_words(self.unit, lists=self.lists)
         return f"requested ε per {unit}{' or user' * self.mixed}" if self.asked else f"ε per {unit}"
 
     @property

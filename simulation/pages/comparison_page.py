@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from dprec.accounting import LEAST_TRUST_FIRST
 from dprec.errors import plural
-from simulation.analysis.answer import Answer, answer_to, price, protected
+from simulation.analysis.answer import Answer, answer_to, price
 from simulation.analysis.columns import (
     RUNS,
     ResultColumn,
@@ -63,6 +63,7 @@ from simulation.analysis.vocabulary import (
     grouped_by,
     listed,
     number,
+    protected,
 )
 from simulation.configuration.strict_yaml import at
 from simulation.pages.comparison_figures import (

@@ -16,8 +16,8 @@ from dprec.components import Options, deviations, published_of
 from dprec.errors import InputError
 from dprec.protocols.best import promises
 from simulation import load
-from simulation.analysis.answer import PROTECTED
 from simulation.analysis.description import describe
+from simulation.analysis.vocabulary import PROTECTED
 from simulation.comparison.planning import load_comparison
 from simulation.configuration import strict_yaml as presets
 from simulation.configuration.models import RunConfig
