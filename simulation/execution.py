@@ -171,6 +171,7 @@ def run_prepared(
     directory: RunDirectory | None,
     *,
     side: SideData | None = None,
+    checked: bool = False,
     progress: Progress = silent,
     started: float | None = None,
     ended: RoundEnded = unheard,
@@ -179,6 +180,7 @@ def run_prepared(
 
     ``directory``: where the state is kept between rounds and the result at the end.
     ``side``: by default, it is read.
+    ``checked``: whether the protocol is known to suit the ratings, before it knows users' epsilons.
     ``started``: when the run began, on the clock of `time.perf_counter`; by default now.
     ``ended``: called with the record of every round of an iterative protocol as it ends.
     """
@@ -187,8 +189,10 @@ def run_prepared(
     began = time.perf_counter() if started is None else started
     side = side or SideData.of(config.dataset, train, users=config.reads_users)
     with within("protocol"):
-        config = knowing_users(config, side.users)
-        check_suits(config.protocol, train, test)
+        known = knowing_users(config, side.users)
+        if not checked or known.protocol is not config.protocol:
+            check_suits(known.protocol, train, test)
+    config = known
     _check_memory(config, train.n_users, train.n_items, train.count, _public(config, train, side.catalogue))
     simulation = chosen(config.simulation, train.n_users)
     if simulation.backend == "ray":

@@ -87,6 +87,11 @@ def hidden_delta(hidden: Sequence[HiddenMessages], epsilon: float, adjacency: Ad
 
 def hidden_epsilon(hidden: Sequence[HiddenMessages], delta: float, adjacency: Adjacency) -> float:
     """Return an epsilon that holds with a delta above 0; infinite if fakes are too few for any."""
+    return _hidden_epsilon(tuple(hidden), delta, adjacency)
+
+
+@lru_cache(maxsize=256)
+def _hidden_epsilon(hidden: tuple[HiddenMessages, ...], delta: float, adjacency: Adjacency) -> float:
     if _certain(hidden) > min(delta, _NEARLY_CERTAIN):
         return math.inf
     return max((loss.epsilon(delta) for loss in _compared(hidden, adjacency)), default=0.0)
