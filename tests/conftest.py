@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -79,6 +80,11 @@ READ_FIRST = "[README.md]", "[docs/start.md]"
 
 TYPED_MODULES = {"test_blocks.py", "test_formats.py", "test_notebooks.py", "test_site.py"}
 """Modules of tests of what documents show to be typed, and of how the site is built."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no module of which no test is asked for; each process that shares the tests imports them all."""
+    return ("not thorough" in config.option.markexpr and collection_path.name in THOROUGH_MODULES) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -32,7 +32,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def parse_yaml(text: str, source: str) -> Any:
     """Parse YAML strictly: no repeated keys, no aliases, and 1e-3 is a number."""
     if _can_be_read_fast(text):
-        # What is wrong with it is said by the other loader, whatever the length.
+        # What is wrong with it is said by the other loader.
         with suppress(yaml.YAMLError, ValueError, RecursionError):
             return yaml.load(text, Loader=_FastStrictLoader)
     try:
@@ -44,18 +44,18 @@ def parse_yaml(text: str, source: str) -> Any:
         raise InputError(source, str(error), "valid YAML") from None
 
 
-_LONG, _LONGEST_LINE, _MOST_OPENED = 20_000, 200, 100
+_LONGEST_LINE, _MOST_OPENED = 200, 100
 
 
 def _can_be_read_fast(text: str) -> bool:
-    """Return whether a text is long, without aliases, and too flat for libyaml to overflow its stack.
+    """Return whether a text has no aliases, and is too flat for libyaml to overflow its stack.
 
     A level needs a column of its own, or is opened by a bracket.
     """
-    if len(text) < _LONG or "*" in text or not yaml.__with_libyaml__:
+    if "*" in text or not yaml.__with_libyaml__:
         return False
     opened = sum(text.count(opening) - text.count(empty) for opening, empty in (("[", "[]"), ("{", "{}")))
-    return opened < _MOST_OPENED and max(map(len, text.splitlines())) < _LONGEST_LINE
+    return opened < _MOST_OPENED and max(map(len, text.splitlines()), default=0) < _LONGEST_LINE
 
 
 class _Strict(yaml.constructor.SafeConstructor):
