@@ -1,4 +1,4 @@
-"""Folders that every node sees: a local path, or a URL that fsspec opens, used in the same way."""
+"""Folders that every node sees, a local path or a URL that fsspec opens alike; names that a crash keeps."""
 
 import os
 import shutil
@@ -72,3 +72,12 @@ def write_whole(path: Path, contents: bytes) -> None:
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the entries of a folder to disk: without it, a new file may have no name after a crash."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clients.places import sync_folder
 from dprec.errors import InputError, RunError
 
 OWNER_ONLY, OPEN = 0o600, 0o644
@@ -95,15 +96,6 @@ def append_durably(path: Path, contents: bytes, *, after: int) -> None:
         file.flush()
         os.fsync(file.fileno())
     sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Write the entries of a folder to disk: without it, a new file may have no name after a crash."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

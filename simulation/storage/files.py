@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from clients.places import sync_folder
 from dprec import formats
 from dprec.components import first_error
 from dprec.errors import InputError, RunError, one_line
@@ -34,7 +35,7 @@ UNFINISHED = ".dprec-"
 
 @contextmanager
 def written_atomically(path: Path, *, mode: int = 0o644) -> Iterator[BinaryIO]:
-    """Yield a file to write to; readers see the old one or the new one, even after a crash.
+    """Yield a file to write to; readers see the old one or the new one, and after a crash the new one.
 
     ``mode``: permissions of the file.
     """
@@ -51,6 +52,7 @@ def written_atomically(path: Path, *, mode: int = 0o644) -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and error.filename is None:
             error.filename = str(path)
         raise
+    sync_folder(path.parent)
 
 
 def write_atomically(

@@ -17,6 +17,7 @@ from typing import Self
 
 import numpy as np
 
+from clients.places import sync_folder
 from dprec import components, exchange, formats
 from dprec.arrays import AnyInts, Floats, Ints
 from dprec.components import from_json, is_told_by_its_settings, to_json
@@ -33,7 +34,7 @@ from dprec_pilot.computing import COMPUTES
 from dprec_pilot.device.ledger import DeviceOptions, Limits
 from dprec_pilot.device.node_key import public_line, read_node_key
 from dprec_pilot.device.profile import Profile, State, profile_text, read_profile, write_state
-from dprec_pilot.files import NamedFile, read_text, sync_folder, write_durably
+from dprec_pilot.files import NamedFile, read_text, write_durably
 from dprec_pilot.groups import group_of
 from dprec_pilot.masks.directory import Directory, SigningParty
 

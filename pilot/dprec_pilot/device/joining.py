@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from clients.places import sync_folder
 from dprec import formats
 from dprec.accounting import Loss
 from dprec.arrays import Floats
@@ -33,7 +34,7 @@ from dprec_pilot.device.folder import (
 from dprec_pilot.device.ledger import Limits
 from dprec_pilot.device.node_key import PublicLine, new_node_key, public_line, read_node_key
 from dprec_pilot.device.profile import rating_of
-from dprec_pilot.files import read_text, sync_folder, whole_folder, write_durably
+from dprec_pilot.files import read_text, whole_folder, write_durably
 
 _INVITATION = "an invitation, as dprec-pilot prepare makes it"
 _CLOSED = "devices that know each other by their keys, and mask what they send together"

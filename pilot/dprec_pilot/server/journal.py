@@ -26,9 +26,10 @@ from typing import Any
 from flwr.app import Message
 from flwr.serverapp import Grid
 
+from clients.places import sync_folder
 from dprec.errors import InputError
 from dprec_pilot.device.ledger import DELIVERIES
-from dprec_pilot.files import Chain, locked, read_text, sync_folder, unusable, write_durably
+from dprec_pilot.files import Chain, locked, read_text, unusable, write_durably
 from dprec_pilot.groups import is_run_key, new_run_key
 from dprec_pilot.records import DecodeError, as_bytes, kept, message_of, records_of
 from dprec_pilot.server.deadline_grid import DeadlineGrid, Patience

@@ -32,13 +32,16 @@ from tests.refusals import refused_at
 from tests.simulation.conftest import TINY
 
 
-def test_a_file_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_on_disk_before_it_has_its_name_and_then_its_name_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, calls = tmp_path / "file", list[tuple[str, bytes]]()
 
     def synced(descriptor: int) -> None:
         (written,) = tmp_path.iterdir()
-        assert os.path.samestat(os.fstat(descriptor), written.stat())
-        calls.append(("fsync", written.read_bytes()))
+        of_file = os.path.samestat(os.fstat(descriptor), written.stat())
+        assert of_file or os.path.samestat(os.fstat(descriptor), tmp_path.stat())
+        calls.append(("file" if of_file else "folder", written.read_bytes()))
 
     replace = os.replace
 
@@ -49,7 +52,7 @@ def test_a_file_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(files.os, "fsync", synced)
     monkeypatch.setattr(files.os, "replace", renamed)
     write_atomically(path, ["all ", "of it"])
-    assert calls == [("fsync", b"all of it"), ("replace", b"all of it")]
+    assert calls == [(each, b"all of it") for each in ("file", "replace", "folder")]
     assert path.read_bytes() == b"all of it"
 
 
