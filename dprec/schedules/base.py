@@ -2,7 +2,7 @@
 
 A policy is a class derived from `Schedule`: one file, and one line in the registry. What it inherits is that
 every collection asks about all ratings that devices hold, at the whole budget, with fresh noise, and that
-losses add up. It redefines what differs: `reported`, which ratings devices report on; `share`, the budget of
+losses compose. It redefines what differs: `reported`, which ratings devices report on; `share`, the budget of
 one collection; `answers`, what devices remember of their answers, and by which mechanism they answer;
 `joined`, how a server reads the reports of several collections together; `accountant`, what all of them cost.
 `reads_ratings_alone` says that it has no meaning for other reports than those of single ratings. What a
@@ -144,7 +144,7 @@ class Schedule(Options):
         return [each for each in made if each.number > last]
 
     def accountant(self, made: Sequence[Collection]) -> PrivacyAccountant:
-        """Return what was released about everybody in all collections: by default, losses add up."""
+        """Return what was released about everybody in all collections: by default, all of it composes."""
         return PrivacyAccountant.of_all([each.family.accountant(each.counts, each.sent) for each in made])
 
     def notes(self, collections: int) -> tuple[str, ...]:

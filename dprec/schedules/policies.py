@@ -158,7 +158,8 @@ class Fresh(Schedule):
             )
         return (
             f"Devices draw fresh noise in each of {collections} collections at the protocol's whole epsilon: "
-            "losses add up, and whoever averages the reports about a rating comes to know it.",
+            "epsilons add up, those of users to less with a delta where noise composes, and whoever averages "
+            "the reports about a rating comes to know it.",
         )
 
 
