@@ -57,22 +57,6 @@ class Checkpoints(typing.Protocol):
         """Fill rounds that have not begun with the state to continue from, if there is any."""
 
 
-class Sizes(typing.Protocol):
-    """The sizes of a rating matrix and its scale, which are public; `Ratings` has them."""
-
-    @property
-    def n_users(self) -> int:
-        """Number of users."""
-
-    @property
-    def n_items(self) -> int:
-        """Items of the catalogue."""
-
-    @property
-    def scale(self) -> RatingScale:
-        """The rating scale."""
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ServerTask:
     """What a server knows before it asks anything. No rating is among it."""
