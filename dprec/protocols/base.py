@@ -21,7 +21,7 @@ from dprec.mechanisms import Mechanism
 from dprec.personalization import OrdinalProcess
 from dprec.protocols.findings import Auditor, Finding
 from dprec.ratings import ColdRatings, Ratings, RatingScale
-from dprec.reports import ReportFamily
+from dprec.reports import ReportFamily, ReportSize
 from dprec.schedules import Answers, Schedule
 from dprec.sent_symbols import SentSymbols
 
@@ -73,34 +73,6 @@ class Promise:
     def unit_of(self, entries: int) -> PrivacyUnit:
         """Return the unit in which a difference in so many entries is counted."""
         return self.unit if entries == 1 else "user"
-
-
-@dataclass(frozen=True)
-class Sent:
-    """The reports of one device."""
-
-    reports: int
-    """Reports that a device sends, at most."""
-    symbols: int | None
-    """Size of the alphabet of one answer; None for a number in floating point."""
-    answers: int
-    """Answers in one report, or of what it is computed from; see `of`."""
-    bits: float
-    """Mean size of one report, before it is padded to whole bytes."""
-    epsilon: float | None
-    """Exact loss of one answer, in natural logarithms; None if it is not protected."""
-    per: PrivacyUnit
-    """What this loss is for."""
-    of: str = ""
-    """What `answers` counts, where a report holds one message that is computed from them, as a noun; empty
-    where it holds the answers themselves.
-    """
-
-
-def sent_ratings(family: ReportFamily, ratings: int) -> Sent:
-    """Return the one report of a family."""
-    size = family.size(ratings)
-    return Sent(1, size.symbols, size.answers, size.bits, size.epsilon, size.per)
 
 
 Predicted = Literal["ratings", "lists"]
@@ -231,7 +203,7 @@ class Protocol(Options):
         return None
 
     @abstractmethod
-    def sent(self, public: Public, ratings: int) -> Sent | None:
+    def sent(self, public: Public, ratings: int) -> ReportSize | None:
         """Return what a device with so many ratings, at least 1, sends before anything is asked back.
 
         None if it sends nothing.

@@ -20,14 +20,14 @@ from dprec.ordinal import Histogram
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.predictions import cells_from_rows
 from dprec.protocols import sharing
-from dprec.protocols.base import Facts, Predicted, Public, Sent, sent_ratings
+from dprec.protocols.base import Facts, Predicted, Public
 from dprec.protocols.collection import CollectionProtocol
 from dprec.protocols.components import AnyMechanism
 from dprec.protocols.secret_sets import SecretSetOptions, SecretSetProtocol
 from dprec.protocols.silent import Alone, SilentProtocol
 from dprec.randomness import public_words, uniforms
 from dprec.ratings import Ratings, RatingScale
-from dprec.reports import DeviceChannel, ReportFamily
+from dprec.reports import DeviceChannel, ReportFamily, ReportSize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,9 +162,9 @@ class GlobalMeanProtocol(CollectionProtocol):
             raise SettingError("privacy", "none", f"a budget per user, for {self.mechanism.kind}")
         super().check(Public(train.n_users, 1, scale_of_means(train.scale)))
 
-    def sent(self, public: Public, ratings: int) -> Sent:
+    def sent(self, public: Public, ratings: int) -> ReportSize:
         """Return the one mean, as one rating of a catalogue of one item."""
-        return replace(sent_ratings(self.family(public.scale, 1), 1), per="user")
+        return replace(self.family(public.scale, 1).size(1), per="user")
 
     def seen_cells(self, users: int, items: int, ratings: int) -> int:
         """Return the means, one of each user."""

@@ -11,10 +11,10 @@ from dprec.accounting import MatchedBudget, PrivacyAccountant
 from dprec.arrays import Bools, Ints
 from dprec.components import option
 from dprec.protocols import sharing
-from dprec.protocols.base import Facts, Protocol, Public, Sent, sent_ratings
+from dprec.protocols.base import Facts, Protocol, Public
 from dprec.protocols.components import AnyMechanism
 from dprec.ratings import Ratings, RatingScale
-from dprec.reports import ReportFamily
+from dprec.reports import ReportFamily, ReportSize
 from dprec.sent_symbols import SentSymbols
 
 
@@ -53,9 +53,9 @@ class CollectionProtocol(Protocol):
         sharing.check_private(self.mechanism)
         return self
 
-    def sent(self, public: Public, ratings: int) -> Sent:
+    def sent(self, public: Public, ratings: int) -> ReportSize:
         """Return the one report."""
-        return sent_ratings(self.family(public.scale, public.n_items), ratings)
+        return self.family(public.scale, public.n_items).size(ratings)
 
     def seen_cells(self, users: int, items: int, ratings: int) -> int:
         """Return the ratings, or all cells if reports hide which of them are rated."""

@@ -42,7 +42,7 @@ from dprec.federated import (
     some_devices,
 )
 from dprec.gradients import Aggregate, RoundDraws
-from dprec.protocols.base import TOLD, Facts, Protocol, Public, Sent
+from dprec.protocols.base import TOLD, Facts, Protocol, Public
 from dprec.protocols.client_sampling import SampledClients
 from dprec.protocols.components import AnyModel
 from dprec.protocols.findings import Auditor, Finding
@@ -51,6 +51,7 @@ from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol, Charge, L
 from dprec.protocols.sharing import budget_at, check_unit, compared_in_words
 from dprec.randomness import ReleaseDraws, generator, uniform_below, words
 from dprec.ratings import Ratings, RatingScale
+from dprec.reports import ReportSize
 from dprec.sent_symbols import SentSymbols
 
 LARGEST_DEVIATION = 1e4
@@ -332,14 +333,11 @@ class FederatedProtocol(BroadcastProtocol):
         """Return how many are drawn."""
         return self.sampling.expected(users)
 
-    def sent(self, public: Public, ratings: int) -> Sent:
+    def sent(self, public: Public, ratings: int) -> ReportSize:
         """Return the updates, one in each round, all of one size."""
         with within("model"):
             code = self._code(public.n_items, public.scale)
-        bits = 8.0 * code.report_bytes
-        return Sent(
-            reports=self.rounds, symbols=None, answers=code.width, bits=bits, epsilon=None, per="user"
-        )
+        return ReportSize(None, code.width, 8.0 * code.report_bytes, None, "user", reports=self.rounds)
 
     @property
     def hides_rated_items(self) -> bool:

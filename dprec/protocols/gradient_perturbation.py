@@ -32,11 +32,12 @@ from dprec.exchange import ROW_ENTRY, SLOPES
 from dprec.gradients import RoundDraws
 from dprec.observations import Observations, SymbolReports
 from dprec.protocols import sharing
-from dprec.protocols.base import Facts, Public, Sent
+from dprec.protocols.base import Facts, Public
 from dprec.protocols.rounds import Charge, RoundsProtocol
 from dprec.protocols.sharing import DELIVERY, TopN
 from dprec.randomness import even_share
 from dprec.ratings import Ratings, RatingScale
+from dprec.reports import ReportSize
 from dprec.sent_symbols import SentSymbols, symbols_of_slopes
 from dprec.wire import ReportCodec, SymbolRows
 
@@ -130,11 +131,11 @@ class GradientPerturbationProtocol(sharing.Completes, RoundsProtocol):
         """Return the largest entry that can be sent, in units of the largest one that is not clipped."""
         return float(np.abs(self.channel.values).max()) / self.clamp
 
-    def sent(self, public: Public, ratings: int) -> Sent:
+    def sent(self, public: Public, ratings: int) -> ReportSize:
         """Return the reports of noisy slopes, one in each round."""
         channel = self.channel
         bits = ReportCodec(channel, public.n_items).expected_bits(ratings)
-        return Sent(self.rounds, channel.symbols, ratings, bits, channel.epsilon, "rating")
+        return ReportSize(channel.symbols, ratings, bits, channel.epsilon, "rating", reports=self.rounds)
 
     def sent_symbols(self, people: Ratings) -> SentSymbols:
         """Return what can be read in the slopes."""

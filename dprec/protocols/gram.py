@@ -68,8 +68,8 @@ from dprec.protocols.searches import (
     encode_found,
     encode_search,
 )
-from dprec.protocols.sharing import COMPARED, MAX_BYTES_DOWN, note_on_limit
-from dprec.protocols.sums import LEAST_SHARE, SummedDevice, SummedServer, SumsProtocol
+from dprec.protocols.sharing import COMPARED, MAX_BYTES_DOWN
+from dprec.protocols.sums import LEAST_SHARE, LimitedServer, SummedDevice, SummedServer, SumsProtocol
 from dprec.ratings import Ratings, RatingScale
 from dprec.sums import Layout, Release, SecureAggregation, ShuffledAggregation
 from dprec.wire import Reader, encode_items
@@ -379,7 +379,7 @@ class GramProtocol(TableProtocol):
         told, users = self.adding_up.among(public.n_users).deviation, public.n_users
         rounds = zip(super().largest(public), self.multipliers, strict=True)
         noises = tuple(max(told(*each, users), LEAST_DEVIATION) for each in rounds)
-        return SetServer(SetDevice.begun(self.table, public.n_items), known, seed, most, noises)
+        return SetServer(SetDevice.begun(self.table, public.n_items), known, seed, noises, most_bytes=most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -501,15 +501,13 @@ class SetDevice(SummedDevice):
 
 
 @dataclass(eq=False)
-class SetServer(SummedServer):
+class SetServer(LimitedServer):
     """Learns popularity, then how items go together, then which groups others are found with."""
 
     device: SetDevice
     catalogue: Catalogue | None
     seed: int
     """Of the starts of groups."""
-    most_bytes: int | None = None
-    """Of what devices are sent at the end."""
     noises: tuple[float, ...] = ()
     """Of the sums of rounds, as public numbers let expect."""
     sums: dict[int, tuple[Floats, float]] = field(default_factory=dict)
@@ -532,16 +530,12 @@ class SetServer(SummedServer):
     @property
     def learned(self) -> SetDevice:
         """What devices rank by."""
-        return replace(self.device, model=self._model.within(self.most_bytes))
+        return replace(self.device, model=self.whole.within(self.most_bytes))
 
     @property
-    def _model(self) -> ListModel:
+    def whole(self) -> ListModel:
+        """What devices rank by."""
         return ListModel.of(self.popularity, self.catalogue, self.table, groups=self.groups)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Say what the limit costs."""
-        return note_on_limit(self.most_bytes, self._model)
 
     def learn(
         self, layout: Release, round_index: int, released: Floats, deviation: float, users: int

@@ -31,7 +31,7 @@ from dprec.components import option
 from dprec.errors import RunError, SettingError, within
 from dprec.exchange import TRAIN
 from dprec.gradients import Aggregate, FittedProfiles, RoundDraws
-from dprec.protocols.base import Facts, Public, Sent
+from dprec.protocols.base import Facts, Public
 from dprec.protocols.components import AnyGradient
 from dprec.protocols.predicting import OwnFactors
 from dprec.protocols.rounds import (
@@ -45,6 +45,7 @@ from dprec.protocols.rounds import (
 )
 from dprec.protocols.sharing import budget_at, check_unit
 from dprec.ratings import Ratings, RatingScale
+from dprec.reports import ReportSize
 from dprec.wire import BroadcastOptions, Factors, decode_broadcast, encode_broadcast
 
 
@@ -151,9 +152,9 @@ class IterativeProtocol(BroadcastProtocol):
         """Return that of a report, which is the same in every round."""
         return self.gradient.influence_of_one((train.n_items, self.rank), self.epsilon_per_round)
 
-    def sent(self, public: Public, ratings: int) -> Sent:
+    def sent(self, public: Public, ratings: int) -> ReportSize:
         """Return the reports, one in each round that a device is asked in."""
-        return Sent(
+        return ReportSize(
             reports=self.rounds,
             symbols=2 if self.gradient.private else None,
             answers=1 if self.gradient.hides_rated_items else ratings * self.rank,

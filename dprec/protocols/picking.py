@@ -16,11 +16,12 @@ from dprec.completion import Guard
 from dprec.components import option
 from dprec.lists.gram import MOST_ITEMS
 from dprec.observations import EmbeddingRelease
-from dprec.protocols.base import Facts, Promise, Protocol, Public, Sent
+from dprec.protocols.base import Facts, Promise, Protocol, Public
 from dprec.protocols.one_shot import OneShotProtocol
 from dprec.protocols.searches import FEWEST
 from dprec.protocols.sharing import COMPARED, GUARD, MAX_BYTES_DOWN
 from dprec.ratings import POSITIVE, Ratings, RatingScale
+from dprec.reports import ReportSize
 
 ItemSet = Literal["hidden", "revealed"]
 Predicts = Literal["device", "server"]
@@ -131,7 +132,7 @@ class PickingProtocol(Protocol):
         """Return that of the picked protocol."""
         return self.suited(Public.of(train)).influence_of_one(train)
 
-    def sent(self, public: Public, ratings: int) -> Sent | None:
+    def sent(self, public: Public, ratings: int) -> ReportSize | None:
         """Return what the picked protocol sends."""
         return self.suited(public).sent(public, ratings)
 

@@ -85,7 +85,8 @@ class PopularityProtocol(SumsProtocol):
         """Return the server before the first round."""
         known = catalogue if self.content else None
         check_least_bytes(self.max_bytes_down, public.n_items, known)
-        return SetServer(SetDevice.begun(self._table, public.n_items), known, seed, self.max_bytes_down)
+        device = SetDevice.begun(self._table, public.n_items)
+        return SetServer(device, known, seed, most_bytes=self.max_bytes_down)
 
     def notes_on(self, train: Ratings, catalogue: Catalogue | None) -> tuple[str, ...]:
         """Say where content counts for nothing."""

@@ -44,8 +44,7 @@ from dprec.protocols.searches import (
     NOTHING_PUBLIC,
     SearchSum,
 )
-from dprec.protocols.sharing import note_on_limit
-from dprec.protocols.sums import SummedDevice, SummedServer
+from dprec.protocols.sums import LimitedServer, SummedDevice, SummedServer
 from dprec.ratings import Ratings, RatingScale
 from dprec.sums import Release, SecureAggregation
 from dprec.wire import MOST_TIMES, Reader, encode_items, encode_numbers, fitted, step_of
@@ -106,7 +105,7 @@ class PublicStartProtocol(TableProtocol):
         """Return the server before the first round."""
         known = catalogue if self.table.content else None
         check_least_bytes(self.max_bytes_down, public.n_items, known, _bytes_of_items(public.n_items))
-        return TasteServer(self.table, public.n_items, known, self.max_bytes_down)
+        return TasteServer(self.table, public.n_items, known, most_bytes=self.max_bytes_down)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,14 +211,12 @@ class TasteDevice(SummedDevice):
 
 
 @dataclass(eq=False)
-class TasteServer(SummedServer):
+class TasteServer(LimitedServer):
     """Learns popularity, then what the users of items like, from products with public features."""
 
     options: ListTableOptions
     n_items: int
     catalogue: Catalogue | None
-    most_bytes: int | None = None
-    """Of what devices are sent."""
 
     def __post_init__(self) -> None:
         self.items = self.options.first_items(self.n_items)
@@ -230,17 +227,13 @@ class TasteServer(SummedServer):
     @property
     def held(self) -> TasteDevice:
         """What devices rank by, as far as it is known."""
-        return self._model.within(self.most_bytes)
+        return self.whole.within(self.most_bytes)
 
     @property
-    def _model(self) -> TasteDevice:
+    def whole(self) -> TasteDevice:
+        """What devices rank by."""
         public = ListModel.of(self.popularity, self.catalogue, ItemTable.nothing(), parted_by=self.first)
         return TasteDevice(self.options, public, self.items, self.weights, self.share)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Say what the limit costs."""
-        return note_on_limit(self.most_bytes, self._model)
 
     def learn(
         self, layout: Release, round_index: int, released: Floats, deviation: float, users: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from dprec.accounting import Guarantee, PrivacyAccountant
@@ -16,10 +16,10 @@ from dprec.lists import ials
 from dprec.lists.ease import LARGEST, PopularWeights, ridge_of
 from dprec.mechanisms import SetOnly
 from dprec.progress import Progress
-from dprec.protocols.base import Facts, Predicted, Protocol, Public, Sent
+from dprec.protocols.base import Facts, Predicted, Protocol, Public
 from dprec.protocols.collection import CollectionProtocol
 from dprec.protocols.components import FixedMechanism
-from dprec.reports import ReportFamily
+from dprec.reports import ReportFamily, ReportSize
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -67,10 +67,10 @@ class ClearSetsProtocol(CollectionProtocol):
         """Promise nothing: the server receives the sets."""
         return Guarantee("none", "central", False, "the server receives every user's set of items.")
 
-    def sent(self, public: Public, ratings: int) -> Sent:
+    def sent(self, public: Public, ratings: int) -> ReportSize:
         """Return the set."""
         size = self.family(public.scale, public.n_items).size(ratings)
-        return Sent(1, None, ratings, size.bits, None, "user", "item")
+        return replace(size, symbols=None, answers=ratings, of="item")
 
     def accountant(
         self, family: ReportFamily, counts: Ints, sent: Bools, told: Ints | None = None

@@ -39,8 +39,8 @@ from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
 from dprec.personalization import Devices, OrdinalProcess
 from dprec.protocols.base import Public
 from dprec.protocols.components import AnyAggregation
-from dprec.protocols.sharing import COMPARED, MAX_BYTES_DOWN, note_on_limit
-from dprec.protocols.sums import LEAST_SHARE, SummedDevice, SummedServer, SumsProtocol
+from dprec.protocols.sharing import COMPARED, MAX_BYTES_DOWN
+from dprec.protocols.sums import LEAST_SHARE, LimitedServer, SummedDevice, SumsProtocol
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
 from dprec.secret_sets.biases import PRIOR_SPREAD, Biases, FeatureSum, ResidualSum, learned_biases
@@ -207,8 +207,8 @@ class SecretSetProtocol(SumsProtocol):
     def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> TableServer:
         """Return the server before the first round."""
         cuts = self.sums.cuts(public.scale)
-        most = self.max_bytes_down
-        server = TableServer(self.sums, public.n_items, public.scale, cuts, catalogue, seed, most)
+        known = self.sums, public.n_items, public.scale, cuts, catalogue, seed
+        server = TableServer(*known, most_bytes=self.max_bytes_down)
         # What is public alone must fit, before anybody is asked.
         server.learned.encode()
         return server
@@ -393,7 +393,7 @@ _LEAST_SHARE = 0.1
 
 
 @dataclass(eq=False)
-class TableServer(SummedServer):
+class TableServer(LimitedServer):
     """What is known of the items after each release."""
 
     options: SecretSetOptions
@@ -403,8 +403,6 @@ class TableServer(SummedServer):
     catalogue: Catalogue | None
     seed: int
     """Of what the server draws."""
-    most_bytes: int | None = None
-    """Of what devices are sent at the end."""
     residuals: list[ResidualSum] = field(init=False, default_factory=list)
     biases: Biases | None = field(init=False, default=None)
     embeddings: Floats = field(init=False)
@@ -499,15 +497,11 @@ class TableServer(SummedServer):
     @property
     def learned(self) -> ProfileDevice:
         """The table from which devices predict, with embeddings from raters, and what is public."""
-        return ProfileDevice(self.options, self._whole.within(self.most_bytes), self.scale)
+        return ProfileDevice(self.options, self.whole.within(self.most_bytes), self.scale)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """Say what the limit costs."""
-        return note_on_limit(self.most_bytes, self._whole)
-
-    @property
-    def _whole(self) -> ItemTable:
+    def whole(self) -> ItemTable:
+        """What is known of all items, and what is public."""
         known, catalogue = self.biases, self.catalogue
         means, deviations = np.zeros(self.n_items), np.full(self.n_items, PRIOR_SPREAD)
         numbers, embeddings = np.zeros((self.n_items, 0)), self.embeddings

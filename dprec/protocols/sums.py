@@ -25,12 +25,13 @@ from dprec.components import as_tuple, is_ours, option, reference_of
 from dprec.errors import SettingError, plural, within
 from dprec.exchange import STATISTICS
 from dprec.federated import ContractError
-from dprec.protocols.base import Facts, Promise, Protocol, Public, Sent
+from dprec.protocols.base import Facts, Promise, Protocol, Public
 from dprec.protocols.findings import Auditor, Finding, NoisySums
 from dprec.protocols.rounds import Charge, Device, RoundsProtocol, Server
-from dprec.protocols.sharing import budget_at, check_unit, compared_in_words
+from dprec.protocols.sharing import Limited, budget_at, check_unit, compared_in_words, note_on_limit
 from dprec.randomness import uniform_below, uniforms, words
 from dprec.ratings import POSITIVE, Ratings, RatingScale
+from dprec.reports import ReportSize
 from dprec.sent_symbols import SentSymbols
 from dprec.sums import UNIT, Adding, Aggregation, CentralAggregation, Contributions, Cost, Layout
 from dprec.sums.release import ProfileContributions, Release
@@ -105,6 +106,24 @@ class SummedServer(Server):
         users : int
             Whose contributions are in the sum, at least 1.
         """
+
+
+@dataclass(eq=False, kw_only=True)
+class LimitedServer(SummedServer):
+    """Base of the servers that send what devices predict from in a limited number of bytes."""
+
+    most_bytes: int | None = None
+    """Of what devices are sent at the end."""
+
+    @property
+    @abstractmethod
+    def whole(self) -> Limited:
+        """What they are sent where nothing limits it."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Say what the limit costs."""
+        return note_on_limit(self.most_bytes, self.whole)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,7 +353,7 @@ class SumsProtocol(RoundsProtocol):
         """Return the bytes of some reports, which are added up and forgotten; see `Protocol.held_at_once`."""
         return 0.0 if unseen and not self.aggregation.adds_reports else min(reported, REPORTS_AT_ONCE)
 
-    def sent(self, public: Public, ratings: int) -> Sent:
+    def sent(self, public: Public, ratings: int) -> ReportSize:
         """Return the contributions, one in each round."""
         suited, answers = self.suited(public), self.most_ratings(ratings)
         layouts, multipliers, aggregation = suited.largest(public), suited.multipliers, suited.adding_up
@@ -344,7 +363,7 @@ class SumsProtocol(RoundsProtocol):
                 for layout, multiplier in zip(layouts, multipliers, strict=True)
             ]
         alone = aggregation.by_itself
-        return Sent(
+        return ReportSize(
             reports=1 if alone else len(layouts),
             symbols=None,
             answers=answers,

@@ -103,18 +103,24 @@ class Wanted:
 
 @dataclass(frozen=True)
 class ReportSize:
-    """The report of a user as it is described before anything runs."""
+    """The reports of a device as they are described before anything runs."""
 
-    symbols: int
-    """Size of the alphabet of one answer."""
+    symbols: int | None
+    """Size of the alphabet of one answer; None for a number in floating point."""
     answers: int
-    """Answers in the report."""
+    """Answers in one report, or of what it is computed from; see `of`."""
     bits: float
-    """Mean size, before it is padded to whole bytes."""
+    """Mean size of one report, before it is padded to whole bytes."""
     epsilon: float | None
-    """Exact loss of one answer; None if it is not protected."""
+    """Exact loss of one answer, in natural logarithms; None if it is not protected."""
     per: PrivacyUnit
     """What this loss is for."""
+    of: str = ""
+    """What `answers` counts, where a report holds one message that is computed from them, as a noun; empty
+    where it holds the answers themselves.
+    """
+    reports: int = 1
+    """Reports that a device sends, at most."""
 
 
 class Reader(ABC):

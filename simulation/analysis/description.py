@@ -14,10 +14,11 @@ from dprec.binarization import binary_scale
 from dprec.components import Deviation, Options, Registry, as_values, kind_of, summary_of
 from dprec.datasets import Dataset
 from dprec.errors import InputError, within
-from dprec.protocols.base import Public, Sent, guarantee_of
+from dprec.protocols.base import Public, guarantee_of
 from dprec.protocols.components import COMPONENT_REGISTRIES
 from dprec.protocols.registry import PROTOCOLS
 from dprec.ratings import POSITIVE, RatingScale
+from dprec.reports import ReportSize
 from simulation.analysis.vocabulary import server_sees
 from simulation.configuration.models import RunConfig
 
@@ -101,7 +102,7 @@ class Description:
     """The protocol first, with an empty key; if it picks another, that one's components follow."""
     example: Example
     """For whom the report and the guarantee are described."""
-    sent: Sent | None
+    sent: ReportSize | None
     """What a device sends; None if nothing."""
     guarantee: Guarantee
     settings: tuple[SettingLine, ...]
