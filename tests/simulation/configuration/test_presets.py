@@ -63,14 +63,21 @@ def test_what_is_neither_is_refused_with_the_nearest_names() -> None:
         find_configuration("/somewhere/0123456789.yaml")
 
 
+@pytest.fixture(scope="module")
+def compared() -> dict[str, Any]:
+    """Return the cells of a comparison at one budget, by their protocols."""
+    return {own.protocol: own for own in load_comparison("compare-answer").cells if own.epsilon == 1.0}
+
+
 @pytest.mark.parametrize("name", promises("ratings", "rating"))
-def test_the_name_of_a_promise_in_a_comparison_is_refused_with_what_sets_it(name: str) -> None:
+def test_the_name_of_a_promise_in_a_comparison_is_refused_with_what_sets_it(
+    name: str, compared: dict[str, Any]
+) -> None:
     with pytest.raises(InputError) as caught:
         find_configuration(name)
     assert "cells/" in caught.value.accepted
     preset, *overrides = caught.value.accepted.rpartition(": ")[2].split(" --set ")
-    entry = {own.protocol: own for own in load_comparison("compare-answer").cells if own.epsilon == 1.0}[name]
-    assert load(preset, overrides).protocol == entry.config.protocol
+    assert load(preset, overrides).protocol == compared[name].config.protocol
 
 
 def test_every_preset_has_a_name_and_a_description_of_its_own() -> None:
