@@ -343,6 +343,10 @@ class GramProtocol(TableProtocol):
                 groups=table.groups or 0,
             )
         table = table.grouped(size, tau, public.n_items)
+        if self.table.items is not None:
+            # Before there is noise for shares that are below 0.
+            with within("table"):
+                table.check(public.n_items)
 
         def searching(plan: PopularityPlan) -> bool:
             if size:

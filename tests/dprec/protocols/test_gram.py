@@ -20,7 +20,7 @@ from dprec.protocols.gram import GramProtocol, PairsInBlanketProtocol, PairTable
 from dprec.protocols.public_start import TasteDevice
 from dprec.protocols.searches import SearchOptions
 from dprec.ratings import POSITIVE
-from dprec.sums import UNIT, CentralAggregation, Release, SecureAggregation
+from dprec.sums import UNIT, CentralAggregation, LocalAggregation, Release, SecureAggregation
 from tests import make
 from tests.refusals import refused_at
 from tests.summing import contributed, contributions, dense, pairs, played, popularity
@@ -171,6 +171,12 @@ def test_groups_that_are_left_out_follow_from_public_numbers() -> None:
     assert [searched.kind_of(number) for number in (1, 2, 3, 4)] == [0, 0, 1, 2]
     with refused_at("groups_share"):
         replace(by_rule, popularity_share=0.9).check(8_000)
+    # Devices that protect what they send have no noise for less than nothing.
+    budget = PrivacyBudget(epsilon=1.0, per="user")
+    table = PairTableOptions(items=5, popularity_share=0.9, groups=2)
+    local = GramProtocol(table=table, privacy=budget, aggregation=LocalAggregation())
+    with refused_at("table.groups_share"):
+        local.suited(Public(900, 12, POSITIVE))
 
 
 def test_a_table_whose_items_nobody_found_is_no_larger() -> None:
