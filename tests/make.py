@@ -30,7 +30,7 @@ SHARES = (0.05, 0.1, 0.25, 0.35, 0.25)
 POSITIVE_DATA = {"kind": "synthetic", "users": 60, "items": 40, "ratings": 900, "positive": ">= 4"}
 """A data set of positive interactions, as a configuration names it."""
 
-ON_THIS_MACHINE = {"backend": "local"}
+ON_THIS_MACHINE = {"backend": "local", "users_per_node": 20}
 """How a simulation runs without Ray, as a configuration names it."""
 
 

@@ -28,7 +28,7 @@ TINY: dict[str, Any] = {
         "mechanism": {"kind": "bounded-laplace"},
         "completion": {"kind": "mf", "rank": 2, "iterations": 10},
     },
-    "simulation": {"backend": "local"},
+    "simulation": {"backend": "local", "users_per_node": 20},
 }
 
 
