@@ -99,7 +99,7 @@ class GramSettings:
         table_items = min(math.ceil(120 * (1e-3 / tau) ** 0.75), items)
         share = 0.0 if table_items == items else popularity_share(tau, items, content=content)
         weight = 0.25 * (1.4e-3 / tau) ** 0.45 if content else min(max(4 * (7e-4 / tau) ** 0.7, 2.0), 16.0)
-        return cls(share, table_items, weight, 0.5 if tau > _NOISY_TAU else 0.0)
+        return cls(share, table_items, weight, 0.4 if tau > _NOISY_TAU else 0.0)
 
 
 def popularity_share(tau: float, items: int, *, content: bool) -> float:
