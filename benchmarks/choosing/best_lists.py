@@ -8,17 +8,12 @@ standard errors.
 from collections.abc import Iterator
 
 import numpy as np
-from list_settings import pairs_at, reached, validation_draws
+from list_settings import pairs_at, popularity_at, reached, validation_draws
 from validation import asked, decide, stands
 
-from dprec.accounting import PrivacyBudget
 from dprec.protocols.best_lists import MOST_NOISE
-from dprec.protocols.popular import PopularityProtocol
 
 TAUS = (1e-3, 2e-3, 3e-3, 4e-3, 5.5e-3, 8e-3)
-BUDGET = PrivacyBudget(epsilon=1.0, per="user", composition="pld")
-POPULARITY = PopularityProtocol(content=True, privacy=BUDGET)
-"""Contributions are as long as with any budget."""
 
 
 def judged(folder: str) -> Iterator[bool]:
@@ -26,7 +21,7 @@ def judged(folder: str) -> Iterator[bool]:
         every = drawn()
         for tau in TAUS:
             table = np.array([reached(pairs_at(tau, draw), tau, draw) for draw in every])
-            alone = np.array([reached(POPULARITY, tau, draw) for draw in every])
+            alone = np.array([reached(popularity_at(tau, draw), tau, draw) for draw in every])
             gains, picked = table - alone, tau <= MOST_NOISE[every[0].catalogue is not None]
             about = f"{title}, tau {tau:g}: table {table.mean():.4f}, popularity alone {alone.mean():.4f}"
             error = gains.std(ddof=1) / np.sqrt(gains.size)

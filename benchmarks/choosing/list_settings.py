@@ -32,13 +32,14 @@ from dprec.datasets import Dataset, LightGCN
 from dprec.lists import gram as rules
 from dprec.lists import groups, products, public_kernels
 from dprec.lists.gram import GramSettings
+from dprec.lists.popular import numbers_at, stages_of
 from dprec.metrics import Hits
 from dprec.predictions import scored_lists
 from dprec.protocols import gram, public_start
 from dprec.protocols.base import Public
 from dprec.protocols.gram import GramProtocol, ListTableOptions, PairTableOptions, TableProtocol
-from dprec.protocols.popular import PopularityProtocol
 from dprec.protocols.public_start import PublicStartProtocol
+from dprec.protocols.searches import SearchOptions
 from dprec.protocols.sums import SummedServer
 from dprec.ratings import POSITIVE
 from dprec.sums import UNIT, CentralAggregation, Release
@@ -51,11 +52,8 @@ MOST_ITEMS = 420
 """Items of a table at most: their pairs are about what 300 kB hold."""
 JUDGED_CELLS = 1 << 26
 """Cells of the users who judge a draw, which bounds the time: 2,623 users of CiteULike, all of other data."""
-RECALLED = 20
-"""Length of the lists that are judged."""
 LEAST = 0.002
 """A difference in NDCG@10 that is too small to matter."""
-Playing = TableProtocol | PopularityProtocol
 Scorer = Callable[[sparse.csr_array], Floats]
 """From sets, shape (users, items), to scores of all items, of the same shape."""
 
@@ -77,12 +75,10 @@ def draws(dataset: Dataset, test_fraction: float, *, content: bool = False) -> l
         train, judging, fresh = fifth_of(dataset, test_fraction, seed)
         sets, judges = (train.select(rows).to_sets() for rows in (~(judging & fresh), judging & fresh))
         people = np.random.default_rng(seed).permutation(train.n_users)
-        heard = np.zeros(train.n_users)
-        heard[people[: JUDGED_CELLS // train.n_items]] = 1.0
+        heard = np.isin(np.arange(train.n_users), people[: JUDGED_CELLS // train.n_items])
         judges = sparse.csr_array(judges * heard[:, None])
         judges.eliminate_zeros()
-        catalogue = dataset.catalogue(train.item_ids) if content else None
-        found.append(Draw(sets, judges, catalogue, seed))
+        found.append(Draw(sets, judges, dataset.catalogue(train.item_ids) if content else None, seed))
     return found
 
 
@@ -111,7 +107,7 @@ def ndcg(draw: Draw, scores: Scorer) -> float:
         lambda users, items: np.zeros(0),
         lambda users: draw.sets[users].toarray() == 0,
         judging,
-        RECALLED,
+        10,
         draw.sets.shape[1],
         predict_rows=lambda users, n_items: scores(draw.sets[users]),
     )
@@ -129,6 +125,14 @@ def pairs_at(tau: float, draw: Draw) -> GramProtocol:
     return replace(protocol, table=protocol.table_of(protocol.table, min(size, MOST_ITEMS), tau, public))
 
 
+def popularity_at(tau: float, draw: Draw, numbers: int = 0, stages: int = 0) -> GramProtocol:
+    """Return popularity with the whole budget, in some numbers and stages, or by a rule where these are 0."""
+    n_items = draw.sets.shape[1]
+    numbers = numbers or numbers_at(tau, n_items)
+    search = SearchOptions(numbers=numbers, rounds=stages or stages_of(n_items, numbers))
+    return GramProtocol(aggregation=CentralAggregation(), table=PairTableOptions(items=0, search=search))
+
+
 def tastes_at(tau: float, draw: Draw) -> PublicStartProtocol:
     """Return `public-start` at a noise."""
     n_items = draw.sets.shape[1]
@@ -136,19 +140,19 @@ def tastes_at(tau: float, draw: Draw) -> PublicStartProtocol:
     return PublicStartProtocol(table=ListTableOptions().suited(size, tau, n_items))
 
 
-def reached(protocol: Playing, tau: float, draw: Draw) -> float:
+def reached(protocol: TableProtocol, tau: float, draw: Draw) -> float:
     """Return the NDCG@10 of devices that rank by what a protocol taught."""
     return with_sent(protocol, taught(protocol, draw, tau), draw)[0]
 
 
-def with_sent(protocol: Playing, server: SummedServer, draw: Draw) -> tuple[float, int]:
+def with_sent(protocol: TableProtocol, server: SummedServer, draw: Draw) -> tuple[float, int]:
     """Return the NDCG@10 of devices that are sent what a server learned, and the bytes of it."""
     sent = server.learned.encode()
     device = protocol.device(sent, draw.sets.shape[1], POSITIVE)
     return ndcg(draw, lambda sets: device.predictions(profiles_of(sets))), len(sent)
 
 
-def taught(protocol: Playing, draw: Draw, tau: float) -> SummedServer:
+def taught(protocol: TableProtocol, draw: Draw, tau: float) -> SummedServer:
     """Return the server of a protocol after sums of a draw's sets with Gaussian noise."""
     users, n_items = draw.sets.shape
     protocol = replace(protocol, noise=tuple(tau * users / math.sqrt(share) for share in protocol.shares))
@@ -187,18 +191,16 @@ def scaled(factor: float, *places: tuple[Any, str]) -> AbstractContextManager[ob
     return changes
 
 
-def setting(name: str, factor: float, most: float = math.inf) -> AbstractContextManager[object]:
+def setting(name: str, factor: float) -> AbstractContextManager[object]:
     """Multiply a number of `GramSettings`."""
-    return returning(
-        GramSettings, "of", lambda own: replace(own, **{name: min(factor * getattr(own, name), most)})
-    )
+    return returning(GramSettings, "of", lambda own: replace(own, **{name: factor * getattr(own, name)}))
 
 
 RULES: Mapping[str, Callable[[float], AbstractContextManager[object]]] = {
     "popularity_share": lambda by: returning(gram, "popularity_share", lambda share: min(by * share, 0.9)),
     "table_items": lambda by: returning(rules, "table_items", lambda items: math.ceil(by * items)),
     "share_of_weights": lambda by: setting("share_of_weights", by),
-    "coherent_share": lambda by: setting("coherent_share", by, 1.0),
+    "coherent_share": lambda by: setting("coherent_share", by),
     "ridge": lambda by: returning(gram, "ridge_of", lambda ridge: by * ridge),
     "groups_share": lambda by: returning(
         PairTableOptions, "grouped", lambda table: replace(table, groups_share=by * table.groups_share)

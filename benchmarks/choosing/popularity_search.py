@@ -1,22 +1,26 @@
-"""Chooses how popular items are searched for in few numbers: stages, and from which size of buckets on three.
+"""Chooses how popular items are searched for: in how many numbers, in how many stages.
 
-Draws people with Zipf's law over 41,000 and 1,000,000 items, and searches at three levels of noise per user
-(tau, of one release that has all that a search may spend). Prints, of the 100, 300, 1,000 and 3,000 items
-that are found, their popularity over that of the true ones. Fails if the number of stages that the rule takes
-is worse than another by more than `LEAST`, in the mean over these and over the noise.
+Popularity is played as in list_settings.py, in more and fewer numbers than the rule takes: fails if NDCG@10
+is better with others by more than .002, and by more than chance explains. Then people are drawn with Zipf's
+law over 41,000 and 1,000,000 items, and searched at three levels of noise. Prints the popularity of the 100,
+300, 1,000 and 3,000 items that are found, over that of the true ones, in the mean over these and over the
+noise. Fails if it is worse by more than .02 in as many stages as the rule takes than in others.
 """
 
+import itertools
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
+from list_settings import Draw, popularity_at, profiles_of, reached, taught, validation_draws
 from scipy import sparse
-from validation import asked, decide, stands
+from validation import asked, best_of, decide, stands
 
-from dprec.arrays import AnyInts, Floats
-from dprec.lists.popular import PopularityPlan, PopularitySearch, stages_of
+from dprec.lists.popular import least_numbers, numbers_at, stages_of
 
-LEAST = 0.02
-"""A difference in popularity found that is too small to matter."""
+LEAST, LEAST_NDCG = 0.02, 0.002
+"""Differences in popularity found, and in NDCG@10, that are too small to matter."""
+NOISES, PARTS = (5e-4, 2e-3, 4e-3, 1.2e-2, 2e-2), (0.06, 0.15, 0.4, 1.0)
 TOP, TAUS = (100, 300, 1_000, 3_000), (1e-3, 2.5e-4, 5e-5)
 POPULATIONS = (
     # Users, items, Zipf's exponent, shift and end, mean items of a user, and the numbers that are tried.
@@ -25,49 +29,48 @@ POPULATIONS = (
 )
 
 
-def people(users: int, items: int, law: tuple[float, int, int], mean: int) -> tuple[AnyInts, AnyInts]:
-    """Return the users and items of pairs, ascending, each once."""
+def people(users: int, items: int, law: tuple[float, int, int], mean: int) -> Draw:
+    """Return the sets of people, which nothing judges."""
     random, ranks, (exponent, shift, end) = np.random.default_rng(1), np.arange(items), law
     weights = np.cumsum((ranks + shift) ** -exponent * np.exp(-ranks / end))
     sizes = np.maximum(2, np.exp(random.normal(np.log(mean) - 0.32, 0.8, users))).astype(np.int64)
     drawn = np.searchsorted(weights, random.random(sizes.sum()) * weights[-1])
-    cells = np.repeat(np.arange(users), sizes) * items + random.permutation(items)[drawn]
-    return np.divmod(np.unique(cells), items)
+    cells = np.unique(np.repeat(np.arange(users), sizes) * items + random.permutation(items)[drawn])
+    sets = sparse.csr_array((np.ones(cells.size), np.divmod(cells, items)), (users, items))
+    return Draw(sets, sets, None, 2)
 
 
-def found(users: AnyInts, items: AnyInts, plan: PopularityPlan, deviation: float) -> Floats:
-    """Return the popularity that a search finds."""
-    random, search, sums = np.random.default_rng(2), PopularitySearch.begun(plan), {}
-    for number, stage in enumerate(plan.stages):
-        rows, present = search.rows(items, number)
-        cells = np.unique(users[present].astype(np.int64) * stage.rows + rows[present])
-        own = sparse.csr_array((np.ones(cells.size), np.divmod(cells, stage.rows)))
-        own.resize((int(users[-1]) + 1, stage.rows))
-        noise = deviation / np.sqrt(stage.share)
-        total = (1 / np.sqrt(np.maximum(own.sum(axis=1), 1))) @ own
-        sums[number] = total + noise * random.standard_normal(stage.rows), noise
-        search = search.narrowed(number, sums[number][0])
-    return search.popularity(sums)
-
-
-def judged() -> Iterator[bool]:
-    for n_users, n_items, law, mean, tried in POPULATIONS:
-        users, items = people(n_users, n_items, law, mean)
-        counts = np.bincount(items, minlength=n_items)
-        best = np.sort(counts)[::-1]
+def staged() -> Iterator[bool]:
+    for users, n_items, law, mean, tried in POPULATIONS:
+        draw = people(users, n_items, law, mean)
+        best = np.sort(counts := draw.sets.sum(axis=0))[::-1]
+        nobody = profiles_of(sparse.csr_array((1, n_items)))
         for numbers in tried:
             means = {}
             for stages in (1,) if numbers >= n_items else (2, 3):
-                plan, figures = PopularityPlan.of(n_items, numbers, stages), []
+                figures = []
                 for tau in TAUS:
-                    order = np.argsort(-found(users, items, plan, tau * n_users))
+                    server = taught(popularity_at(tau, draw, numbers, stages), draw, tau)
+                    order = np.argsort(-server.learned.predictions(nobody)[0])
                     figures.append([counts[order[:top]].sum() / best[:top].sum() for top in TOP])
-                    print(n_items, numbers, stages, tau, *(f"{each:.3f}" for each in figures[-1]), flush=True)
                 means[stages] = float(np.mean(figures))
-            behind = max(means.values()) - means[stages_of(n_items, numbers)]
-            yield stands(f"{n_items} {numbers} means {means}", behind, LEAST)
+            lost = max(means.values()) - means[stages_of(n_items, numbers)]
+            yield stands(f"{n_items} {numbers} means {means}", lost, LEAST)
+
+
+def numbered(folder: str) -> Iterator[bool]:
+    for title, drawn in validation_draws(folder).items():
+        n_items = drawn()[0].sets.shape[1]
+        for tau in NOISES:
+            rule, figures = numbers_at(tau, n_items), partial(played, drawn(), tau)
+            tried = {rule, *(max(int(part * n_items), least_numbers(n_items, 3)) for part in PARTS)}
+            options, ours = {"numbers": sorted(tried)}, {"numbers": rule}
+            yield best_of(f"{title}, {tau:g}", options, figures, ours, largest=True, least=LEAST_NDCG)
+
+
+def played(draws: list[Draw], tau: float, tried: dict[str, int]) -> list[float]:
+    return [reached(popularity_at(tau, draw, tried["numbers"]), tau, draw) for draw in draws]
 
 
 if __name__ == "__main__":
-    asked(__doc__)
-    decide(judged())
+    decide(itertools.chain(numbered(asked(__doc__).path), staged()))

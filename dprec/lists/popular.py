@@ -36,6 +36,12 @@ _MIDDLE = 8
 _WIDEST = 16
 """With larger buckets at first, three stages find more than two."""
 
+_NOISY = 32.0
+"""Noise of a number and of a user, times the items, above which fewer numbers find more."""
+
+_FEWER = 6
+"""Items for each of these numbers."""
+
 _PUBLIC_SEED = 0
 """Seed of the order of the items, which is the same in all runs."""
 
@@ -107,6 +113,17 @@ def stages_of(n_items: int, numbers: int) -> int:
     if numbers >= n_items:
         return 1
     return 2 if 2 * n_items <= _WIDEST * numbers else 3
+
+
+def numbers_at(tau: float, n_items: int) -> int:
+    """Return in how many numbers a rule searches at most, given the noise; for ``tau`` see `GramSettings.of`.
+
+    Where noise hides most items, few numbers find more: fewer of them stand out by chance, and who has few of
+    the items that are left adds more to each.
+    """
+    if tau * n_items <= _NOISY:
+        return n_items
+    return max(n_items // _FEWER, least_numbers(n_items, MOST_STAGES))
 
 
 def shares_of(stages: int) -> tuple[float, ...]:

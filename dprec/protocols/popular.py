@@ -11,7 +11,7 @@ from dprec.components import option
 from dprec.errors import SettingError, within
 from dprec.lists.gram import MOST_ITEMS
 from dprec.lists.model import check_least_bytes
-from dprec.lists.popular import PopularityPlan, PopularitySearch
+from dprec.lists.popular import PopularityPlan, PopularitySearch, numbers_at
 from dprec.protocols.base import Facts, Predicted, Public
 from dprec.protocols.components import AnyAggregation
 from dprec.protocols.gram import PairTableOptions, SetDevice, SetServer
@@ -52,7 +52,7 @@ class PopularityProtocol(SumsProtocol):
         return self.search.shares
 
     def suited_to_noise(self, public: Public) -> Self:
-        """Return the protocol with the numbers that devices have bytes for."""
+        """Return the protocol with as many numbers as suit the noise, and as devices have bytes for."""
         aggregation, whole, n_items = self.adding_up, self.whole_multiplier, public.n_items
         self.check_settings(public)
         begun = SetDevice.begun(self._table, n_items)
@@ -62,7 +62,15 @@ class PopularityProtocol(SumsProtocol):
                 device = replace(begun, search=PopularitySearch.begun(plan))
                 return bytes_of_search(device, plan, aggregation, whole)
 
-        search = self.search.suited(n_items, lambda plan: sent(plan) <= self.max_bytes_up)
+        def fitting(most: int) -> SearchOptions:
+            return self.search.suited(
+                n_items, lambda plan: plan.rows <= most and sent(plan) <= self.max_bytes_up
+            )
+
+        search = fitting(numbers_at(self.tau(begun.release(1), public.n_users), n_items))
+        if sent(search.plan(n_items)) > self.max_bytes_up:
+            # One round has less around its numbers than several.
+            search = fitting(n_items)
         if (needed := sent(search.plan(n_items))) > self.max_bytes_up:
             accepted = f"at least {needed:,}, for {search.numbers:,} numbers"
             raise SettingError("max_bytes_up", f"{self.max_bytes_up:,}", accepted)

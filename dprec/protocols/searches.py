@@ -42,7 +42,8 @@ class SearchOptions(Options):
     """How popular items are found: by a number for each, or by a search in fewer, in several rounds."""
 
     numbers: int | None = option(
-        "Numbers that a device sends, of all rounds together; by default as many as its bytes allow.",
+        "Numbers that a device sends, of all rounds together; by default as many as suit the noise, and its "
+        "bytes allow.",
         None,
         ge=1,
     )

@@ -94,17 +94,27 @@ def test_as_many_numbers_are_sent_as_a_users_bytes_allow(items: int, rounds: int
 
 
 def test_one_round_is_taken_if_it_fits_although_two_in_fewer_numbers_do_not() -> None:
-    one = suited(2_000, users=60)
-    layout, noise = one.largest(Public(60, 2_000, POSITIVE))[0], one.multipliers[0]
+    one = suited(2_000, users=500)
+    layout, noise = one.largest(Public(500, 2_000, POSITIVE))[0], one.multipliers[0]
     enough = bytes_up(one.adding_up, [(layout, noise)])
-    rounds = [suited(2_000, users=60, max_bytes_up=enough + more).rounds for more in (-1, 0, 1_000)]
+    rounds = [suited(2_000, users=500, max_bytes_up=enough + more).rounds for more in (-1, 0, 1_000)]
     assert rounds == [2, 1, 1]
 
 
-def test_who_sends_no_numbers_has_one_of_each_item_to_add_to() -> None:
-    assert suited(1_000_000, aggregation=CentralAggregation()).rounds == 1
+def test_who_sends_no_numbers_has_one_of_each_item_to_add_to_unless_noise_hides_most() -> None:
+    central: dict[str, Any] = {"aggregation": CentralAggregation()}
+    assert suited(1_000_000, users=1_000_000, **central).rounds == 1
     by_itself = PrivacyBudget(epsilon=1.0, per="user", composition="sum")
-    assert suited(1_000_000, aggregation=LocalAggregation(), privacy=by_itself).rounds == 1
+    for few in ({"aggregation": LocalAggregation(), "privacy": by_itself}, central):
+        search = suited(1_000_000, users=1_000, **few).search
+        assert search.rounds == 2
+        assert 0.99 / 6 <= search.plan(1_000_000).rows / 1_000_000 <= 1 / 6
+
+
+def test_one_round_is_taken_where_noise_hides_most_items_if_several_do_not_fit() -> None:
+    one = suited(400, users=30, search=SearchOptions(rounds=1))
+    sent = bytes_up(one.adding_up, [(one.largest(Public(30, 400, POSITIVE))[0], one.multipliers[0])])
+    assert [suited(400, users=30, max_bytes_up=most).rounds for most in (sent, 300_000)] == [1, 2]
 
 
 @pytest.mark.parametrize(
