@@ -42,6 +42,9 @@ ResultT = TypeVar("ResultT")
 BLOCK = 1 << 15
 """Rows that are solved together: bounds the dense temporaries for any number of users."""
 
+_MATRIX_NUMBERS = 1 << 18
+"""Numbers in the matrices of users that are solved together, of which a user has rank x rank."""
+
 
 @dataclass(frozen=True, eq=False)
 class BiasedFactors(Completed):
@@ -206,7 +209,7 @@ def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float | 
         )
         factors[rows] = _solutions(unpack(pattern @ products) + penalty, ratings @ own_factors)
 
-    map_blocks(solve, profiles.n_users, BLOCK)
+    map_blocks(solve, profiles.n_users, max(1, _MATRIX_NUMBERS // max(1, rank) ** 2))
     return factors
 
 

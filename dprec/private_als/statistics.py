@@ -12,7 +12,7 @@ side. The weight is w = a_j b_u, where a_j is public and b_u keeps the sum of a 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -20,7 +20,19 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dprec.arrays import Bools, Floats, Int32s, Ints, Pieces, Uint64s, numbered, offsets, places_of, rows_of
+from dprec.arrays import (
+    Bools,
+    Floats,
+    Int32s,
+    Ints,
+    Pieces,
+    Uint64s,
+    blocks,
+    numbered,
+    offsets,
+    places_of,
+    rows_of,
+)
 from dprec.completion import Profiles, packed_outer
 from dprec.gradients import Places
 from dprec.randomness import uniforms
@@ -32,6 +44,9 @@ WEIGHT_BITS, TARGET_BITS, FACTOR_BITS = 8, 12, 16
 
 UNIT_WEIGHT = 1 << WEIGHT_BITS
 """The largest weight of an item, in its own units."""
+
+_NUMBERS_AT_ONCE = 1 << 20
+"""Numbers of users that are computed together: bounds the memory of a sum, and leaves it as it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,15 +146,24 @@ class StatisticsLayout(Layout):
         """
         import scipy.sparse as sp
 
-        matrices, sides = contributions.scaled(self)
         # Of a large catalogue, a few users hold little.
         held, places = numbered(contributions.items)
-        indptr, shape = contributions.indptr, (contributions.n_users, held.size)
-        ones = sp.csr_array((np.ones(places.size, dtype=np.int64), places, indptr), shape=shape)
-        targets = sp.csr_array((contributions.targets, places, indptr), shape=shape)
-        numbers = np.hstack([ones.T @ matrices, targets.T @ sides])
+        numbers = np.zeros((held.size, self.width), dtype=np.int64)
+        matrix, side = np.hsplit(numbers, [self.matrix_width])
+        for some in self.blocks(contributions.n_users):
+            part, items = contributions.of_users(some), places[contributions.cells(some)]
+            matrices, sides = part.scaled(self)
+            shape = part.n_users, held.size
+            ones = sp.csr_array((np.ones(items.size, dtype=np.int64), items, part.indptr), shape=shape)
+            targets = sp.csr_array((part.targets, items, part.indptr), shape=shape)
+            matrix += ones.T @ matrices
+            side += targets.T @ sides
         numbers *= self.weights[held][:, None]
         return held.astype(np.int64), numbers
+
+    def blocks(self, users: int) -> Iterator[slice]:
+        """Return which of so many users are added up together."""
+        return blocks(np.full(users, self.width), _NUMBERS_AT_ONCE)
 
     def report_bits(self, ratings: int) -> int:
         """Return the bits of the item set, the factors and the targets; see `Layout.report_bits`."""
@@ -174,9 +198,12 @@ class StatisticsContributions(Contributions[StatisticsLayout]):
 
     def of_users(self, users: slice) -> Self:
         """Return the contributions of consecutive users."""
-        indptr = self.indptr[users.start : users.stop + 1]
-        cells = slice(indptr[0], indptr[-1])
+        indptr, cells = self.indptr[users.start : users.stop + 1], self.cells(users)
         return type(self)(indptr - indptr[0], self.items[cells], self.targets[cells], self.factors[users])
+
+    def cells(self, users: slice) -> slice:
+        """Return the cells of consecutive users."""
+        return slice(self.indptr[users.start], self.indptr[users.stop])
 
     def user_weights(self, layout: StatisticsLayout) -> Floats:
         """Return b_u of every user, shape (users,); squares of integers, so the same everywhere."""

@@ -118,7 +118,9 @@ class ImplicitLayout(StatisticsLayout):
     def rows_of_sum(self, contributions: StatisticsContributions) -> tuple[Ints, Ints]:
         """Return those of items that anybody has, and the last; see `StatisticsLayout.rows_of_sum`."""
         items, numbers = super().rows_of_sum(contributions)
-        everybody = _of_everybody(contributions, self).sum(axis=0)
+        everybody = np.zeros(self.width, dtype=np.int64)
+        for some in self.blocks(contributions.n_users):
+            everybody += _of_everybody(contributions.of_users(some), self).sum(axis=0)
         return np.append(items, self.n_items), np.vstack([numbers, everybody])
 
 

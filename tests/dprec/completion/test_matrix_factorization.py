@@ -76,6 +76,13 @@ def test_a_user_is_solved_alike_in_every_partition(profiles: Profiles, size: int
     assert np.concatenate(alone).tolist() == together.tolist()
 
 
+def test_a_user_is_solved_alike_in_every_block(profiles: Profiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    factors = generator(1, "items").normal(size=(ITEMS, RANK))
+    together = solve_user_factors(profiles, factors, 0.7)
+    monkeypatch.setattr("dprec.completion.factors._MATRIX_NUMBERS", 7 * RANK**2)
+    assert solve_user_factors(profiles, factors, 0.7).tobytes() == together.tobytes()
+
+
 def test_a_user_without_a_solution_gets_zeros_and_nobody_else_does(profiles: Profiles) -> None:
     """Two equal factors of 1e30 drown the ridge for those who rated the item, and for them only."""
     factors = generator(1, "items").normal(size=(ITEMS, RANK))

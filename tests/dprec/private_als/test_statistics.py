@@ -62,6 +62,16 @@ def test_sums_are_those_of_the_cells_whatever_the_partitions(layout: StatisticsL
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+def test_sums_are_the_same_however_many_users_are_added_up_together(
+    layout: StatisticsLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = summed(partition := a_partition(layout), layout)
+    monkeypatch.setattr("dprec.private_als.statistics._NUMBERS_AT_ONCE", 3 * layout.width)
+    assert len(list(layout.blocks(partition.n_users))) > 10
+    assert np.array_equal(summed(partition, layout), expected)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_sums_are_gram_matrices_and_right_hand_sides(layout: StatisticsLayout) -> None:
     partition = a_partition(layout)
     found = summed(partition, layout) * UNIT * layout.scales

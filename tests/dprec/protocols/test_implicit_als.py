@@ -90,6 +90,16 @@ def test_no_user_contributes_more_than_one_and_some_contribute_almost_that(scale
     assert longest > 0.999 or scale != 1.0
 
 
+def test_sums_are_the_same_however_many_users_are_added_up_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = ImplicitDevice(OPTIONS, a_model(3))
+    layout = device.release(2)
+    own = contributions(device, make.profiles_of_sets(some_sets()), layout)
+    rows, numbers = layout.rows_of_sum(own)
+    monkeypatch.setattr("dprec.private_als.statistics._NUMBERS_AT_ONCE", 3 * layout.width)
+    again = layout.rows_of_sum(own)
+    assert [each.tolist() for each in again] == [rows.tolist(), numbers.tolist()]
+
+
 def a_model(seed: int, scale: float = 1.0) -> ImplicitModel:
     random = np.random.default_rng(seed)
     return ImplicitModel(random.integers(1, 257, ITEMS), scale * random.standard_normal((ITEMS, 3)))
