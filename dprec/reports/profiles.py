@@ -236,6 +236,11 @@ class ProfileFamily(IndependentDraws):
         """Refuse a budget for which blocks would be too large."""
         _ = self.reference_channel, self.numbers
 
+    @classmethod
+    def seen_cells(cls, users: int, items: int, ratings: int) -> int:
+        """Return none: no answer is about a cell."""
+        return 0
+
     @property
     def answers(self) -> int:
         """Answers of every user."""
