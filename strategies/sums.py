@@ -102,7 +102,7 @@ class SumRounds(TrainingRounds):
         present = np.zeros(self.roster.n_users, dtype=np.bool_)
         total = Aggregate(np.zeros(reading.sum_shape, dtype=np.int64), None, 0)
         for sums in arriving(reading):
-            if self.remembers:
+            if self.remembers and aggregation.by_itself:
                 self.received[-1].take(sums)
             whole = sums.punctual & aggregation.whole(sums.sent, layout, multiplier)
             present[sums.users[whole]] = True

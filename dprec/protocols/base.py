@@ -351,6 +351,10 @@ class Protocol(Options):
         """
         return reported
 
+    def remembered(self, sent: float) -> float:
+        """Return the bytes that an attacked server keeps of so many that it is sent; by default all."""
+        return sent
+
     @property
     def delta(self) -> float:
         """Delta at which losses are composed."""

@@ -353,6 +353,10 @@ class SumsProtocol(RoundsProtocol):
         """Return the bytes of some reports, which are added up and forgotten; see `Protocol.held_at_once`."""
         return 0.0 if unseen and not self.aggregation.adds_reports else min(reported, REPORTS_AT_ONCE)
 
+    def remembered(self, sent: float) -> float:
+        """Return the bytes of reports that say something by themselves; see `Protocol.remembered`."""
+        return sent if self.aggregation.by_itself else 0.0
+
     def sent(self, public: Public, ratings: int) -> ReportSize:
         """Return the contributions, one in each round."""
         suited, answers = self.suited(public), self.most_ratings(ratings)

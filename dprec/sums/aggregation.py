@@ -95,13 +95,12 @@ class Aggregation(Options):
         """Return which reports, of so many bytes each, say something."""
         return np.ones(sizes.size, dtype=np.bool_)
 
-    def told(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Ints, Floats] | None:
-        """Return what reports say by themselves: the places of those that say anything, and their numbers.
+    def told(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Ints, Floats]:
+        """Return what reports say that are protected by themselves, of those that say anything.
 
-        None where nobody reads single reports but a server that is trusted with them; else the numbers are
-        unbiased estimates of what each user contributes, shape (reports that say anything, rows * width).
+        Their places, and unbiased estimates of what each user contributes, shape (places, rows * width).
         """
-        return None
+        raise NotImplementedError
 
     def symbols(self, reports: Sequence[bytes], cells: int) -> Ints:
         """Return what anybody can read in reports about some cells, as classes, shape (reports, cells).

@@ -44,15 +44,14 @@ def said_alone(
     asked: Sequence[tuple[Layout, float]],
 ) -> scipy.sparse.csr_array | None:
     """Return what each report says by itself, where it is protected by itself; the rounds side by side."""
+    if not aggregation.by_itself:
+        return None
     rounds = []
     for one, (layout, multiplier) in zip(received, asked, strict=True):
         size = int(np.prod(aggregation.sum_shape(layout)))
         whole = scipy.sparse.csr_array((n_users, size))
         for users, reports in one.parts:
-            told = aggregation.told(reports, layout, multiplier)
-            if told is None:
-                return None
-            places, numbers = told
+            places, numbers = aggregation.told(reports, layout, multiplier)
             picks = scipy.sparse.csr_array(
                 (np.ones(places.size), (users[places], np.arange(places.size))), shape=(n_users, places.size)
             )
