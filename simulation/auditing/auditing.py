@@ -39,6 +39,7 @@ from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import parse_yaml, presets
 from simulation.courses.base import course_of
+from simulation.engine.memory import check_memory_of_people
 from simulation.execution import SideData, knowing_users, load_ratings
 from simulation.pages.audit_page import audit_page, presets_page
 from simulation.storage.directories import AUDIT, CONFIG, REPORT, check_unused
@@ -210,6 +211,7 @@ class Auditor:
         experiments = planned_for_rounds(1, levels)
         if not protocol.facts.starts_at_random:
             experiments = planned(levels, worst, hides=promise.hides_rated_items)
+        check_memory_of_people(self.trials * max(len(each.profiles) for each in experiments))
         failure = self.failure / (sum(len(each.questions) for each in experiments) + _SUSPICIONS)
         # An exact loss that a class from outside declares is computed from nothing.
         if not promise.delta and not declaring(protocol):

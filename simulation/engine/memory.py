@@ -19,6 +19,9 @@ _WRITTEN_OF_USER, _WRITTEN_OF_RATING = 150, 25
 for four that devices hold, as most splits have it.
 """
 
+_AUDIT, _AUDIT_OF_PERSON = 280e6, 700
+"""Bytes of this process in an audit, and of what is compared of each person who takes part at a time."""
+
 _RAY, _WORKER = 400e6, 250e6
 """Bytes of Ray's own processes, and of each of its workers."""
 
@@ -51,7 +54,7 @@ _AVERAGES = "item-average", "user-average", "own-average", "global-mean"
 _SUMS_AND_LISTS = (
     *("popularity", "popularity-by-content", "random-list", "item-table", "ease", "ials", "tastes-by-item"),
     *("private-als", "private-item-effects", "collective-als", "item-biases-and-embeddings"),
-    *("graph-filters", "federated-factorization"),
+    *("graph-filters", "federated-factorization", "private-implicit-als"),
 )
 _NEEDS = {
     **dict.fromkeys(_AVERAGES, _Needs(5e6, 12, 150)),
@@ -59,7 +62,6 @@ _NEEDS = {
     "federated-model": _Needs(65e6, 0, 1_050),
     "mf": _Needs(10e6, 60, 0),
     "nuclear-norm": _Needs(36e6, 18, 0),
-    "private-implicit-als": _Needs(100e6, 0, 1_050),
     "sgd-mf": _Needs(5e6, 62, 0),
 }
 """By what is learned; see `dprec.protocols.base.Facts`."""
@@ -103,8 +105,9 @@ def needed_memory(
     needed += needs.of_user * size[0] + needs.of_rating * size[2]
     reports = elsewhere = 0.0
     if public is not None:
-        reports, sent = _reports_bytes(protocol, public, size, simulation)
-        needed += protocol.model_bytes(public) + _REPORTS_SENT * sent * attacked
+        unseen = simulation.faults == FaultOptions() and not attacked
+        reports, sent = _reports_bytes(protocol, public, size, simulation, unseen=unseen)
+        needed += protocol.model_bytes(public) + _REPORTS_SENT * protocol.remembered(sent) * attacked
     if simulation.backend == "local":
         needed += reports
     # The workers of a cluster may all be on other machines.
@@ -115,14 +118,19 @@ def needed_memory(
 
 
 def _reports_bytes(
-    protocol: Protocol, public: Public, size: tuple[int, int, int], simulation: SimulationOptions
+    protocol: Protocol,
+    public: Public,
+    size: tuple[int, int, int],
+    simulation: SimulationOptions,
+    *,
+    unseen: bool,
 ) -> tuple[float, float]:
     """Return the bytes of the reports that a node holds at a time to add them up, and of all of a round."""
     users, _, ratings = size
     if (sent := protocol.sent(public, max(1, ratings // users))) is None:
         return 0.0, 0.0
     asked = protocol.asked_at_once(users) * sent.bits / 8
-    reported, unseen = asked * simulation.partition_size(users) / users, simulation.faults == FaultOptions()
+    reported = asked * simulation.partition_size(users) / users
     return _REPORTS_HELD * protocol.held_at_once(reported, unseen=unseen), asked
 
 
@@ -138,14 +146,21 @@ def check_memory(
 
     The parameters are those of `needed_memory`.
     """
-    needed = needed_memory(protocol, size, simulation, public, attacked=attacked)
+    what = "{:,} users, {:,} items and {:,} ratings".format(*size)
+    _check_fits(needed_memory(protocol, size, simulation, public, attacked=attacked), what, LESS_MEMORY)
+
+
+def check_memory_of_people(people: int) -> None:
+    """Raise InputError for an audit in which more people take part at a time than there is memory for."""
+    needed = Needed(_AUDIT + _AUDIT_OF_PERSON * people, 0.0)
+    _check_fits(needed, f"{people:,} made-up users at a time", "fewer trials, or a larger machine")
+
+
+def _check_fits(needed: Needed, what: str, helps: str) -> None:
     for bytes_, available in ((sum(needed), available_memory()), (needed.here, addressable_memory())):
         if available is not None and bytes_ > available:
-            found = (
-                "{:,} users, {:,} items and {:,} ratings need about ".format(*size)
-                + f"{bytes_ / 1e9:.1f} GB, {available / 1e9:.1f} GB are available"
-            )
-            raise InputError("memory", found, LESS_MEMORY)
+            found = f"{what} need about {bytes_ / 1e9:.1f} GB, {available / 1e9:.1f} GB are available"
+            raise InputError("memory", found, helps)
 
 
 def available_memory(system: Path = Path("/")) -> float | None:

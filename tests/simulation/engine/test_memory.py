@@ -148,7 +148,8 @@ def test_sums_hold_a_part_of_the_reports_at_a_time_or_none(name: str, held: int)
     assert whole.held_at_once(1 << 40, unseen=True) == held
     sent = whole.sent(public, 20).bits / 8
     reported = min(LOCAL.partition_size(users) * sent, held)
-    assert memory._reports_bytes(whole, public, size, LOCAL) == pytest.approx((3 * reported, users * sent))
+    found = memory._reports_bytes(whole, public, size, LOCAL, unseen=True)
+    assert found == pytest.approx((3 * reported, users * sent))
 
 
 def test_reports_of_secure_sums_count_where_some_go_wrong_or_are_looked_at() -> None:
@@ -161,8 +162,22 @@ def test_reports_of_secure_sums_count_where_some_go_wrong_or_are_looked_at() -> 
     least = memory._PROCESS + 15e6 + 1_050 * users + protocol.model_bytes(public)
     assert usual == max(least, memory._WITH_PAGE + 150 * users + 25 * 2_000_000)
     assert lost == pytest.approx(least + 3 * min(hosted, REPORTS_AT_ONCE))
-    looked_at = needed_memory(protocol, size, LOCAL, public, attacked=True)
-    assert looked_at == pytest.approx((least + memory._REPORTS_SENT * users * sent, 0.0))
+    # Nobody reads masked ones, so that none are kept.
+    assert sum(needed_memory(protocol, size, LOCAL, public, attacked=True)) == pytest.approx(lost)
+
+
+def test_an_attacked_server_keeps_what_reports_say_by_themselves() -> None:
+    size = users, items, _ = 1_000_000, 400, 20_000_000
+    public, protocol = Public(users, items, POSITIVE), load("popularity-local").protocol
+    sent = users * protocol.sent(public, 20).bits / 8
+    usual, looked_at = (
+        sum(needed_memory(protocol, size, LOCAL, public, attacked=each)) for each in (False, True)
+    )
+    assert looked_at - usual == pytest.approx(memory._REPORTS_SENT * sent)
+
+
+def test_answers_about_profiles_are_about_no_cells() -> None:
+    assert load("user-level-bit").protocol.seen_cells(10_000, 100, 1_000_000) == 0
 
 
 def test_the_least_run_needs_what_its_processes_need(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,16 +248,19 @@ def test_every_preset_takes_what_is_said_before_at_up_to_three_sizes(tmp_path: P
     assert model(tmp_path, name)
 
 
+def within(addresses: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Return what becomes of a command that may use so many bytes of addresses."""
+    command = [sys.executable, "-m", "dprec", *arguments]
+    limit = partial(resource.setrlimit, resource.RLIMIT_AS, (addresses, addresses))
+    return subprocess.run(command, cwd=ROOT, preexec_fn=limit, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.thorough
 def test_a_run_that_does_not_fit_says_so_in_one_line_and_the_same_with_enough_ends(tmp_path: Path) -> None:
     def run(addresses: int) -> subprocess.CompletedProcess[str]:
         config = "item-average", "-o", str(tmp_path / "run"), "--quiet", "--no-page"
         sized = "--set", "dataset.users=2000", "--set", "dataset.items=500", "--set", "dataset.ratings=40000"
-        command = [sys.executable, "-m", "dprec", "run", *config, *sized]
-        limit = partial(resource.setrlimit, resource.RLIMIT_AS, (addresses, addresses))
-        return subprocess.run(
-            command, cwd=ROOT, preexec_fn=limit, capture_output=True, text=True, check=False
-        )
+        return within(addresses, "run", *config, *sized)
 
     refused = run(int(memory._WITH_PAGE + memory._RESERVED - 25e6))
     assert refused.returncode == 2
@@ -250,4 +268,20 @@ def test_a_run_that_does_not_fit_says_so_in_one_line_and_the_same_with_enough_en
     assert refused.stderr.count("\n") == 1
     assert not (tmp_path / "run").exists()
     fits = run(int(memory._WITH_PAGE + memory._RESERVED + 75e6))
+    assert fits.returncode == 0, fits.stderr
+
+
+@pytest.mark.thorough
+def test_an_audit_that_does_not_fit_says_so_in_one_line_and_the_same_with_fewer_trials_ends() -> None:
+    def audited(trials: int) -> subprocess.CompletedProcess[str]:
+        sized = "--set", "dataset.users=200", "--set", "dataset.items=50", "--set", "dataset.ratings=4000"
+        addresses = int(memory._RESERVED + memory._AUDIT + 5_000 * memory._AUDIT_OF_PERSON + 75e6)
+        return within(addresses, "audit", "blp-mf", *sized, "--trials", str(trials))
+
+    refused = audited(100_000)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("dprec: memory: 500,000 made-up users at a time need about 0.6 GB")
+    assert refused.stderr.endswith("accepted: fewer trials, or a larger machine\n")
+    assert refused.stderr.count("\n") == 1
+    fits = audited(1_000)
     assert fits.returncode == 0, fits.stderr
