@@ -351,9 +351,12 @@ class Protocol(Options):
         """
         return reported
 
-    def remembered(self, sent: float) -> float:
-        """Return the bytes that an attacked server keeps of so many that it is sent; by default all."""
-        return sent
+    def remembered(self, public: Public, sent: float) -> float:
+        """Return the bytes that an attacked server holds of so many that it is sent in a round.
+
+        By default they are there as sent, and as read.
+        """
+        return 2 * sent
 
     @property
     def delta(self) -> float:

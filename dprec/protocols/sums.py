@@ -42,6 +42,9 @@ LEAST_SHARE = 1e-3
 LARGEST_MULTIPLIER = 1e6
 """Largest noise of a release: with it, the sums of 50 million users stay within 64 bits."""
 
+_BYTES_OF_ESTIMATE = 36.0
+"""Bytes of each number that a report says by itself, while all are read: it is there in several forms."""
+
 REPORTS_AT_ONCE = 1 << 26
 """Bytes of reports that a node holds at a time where it adds them up."""
 
@@ -353,9 +356,12 @@ class SumsProtocol(RoundsProtocol):
         """Return the bytes of some reports, which are added up and forgotten; see `Protocol.held_at_once`."""
         return 0.0 if unseen and not self.aggregation.adds_reports else min(reported, REPORTS_AT_ONCE)
 
-    def remembered(self, sent: float) -> float:
-        """Return the bytes of reports that say something by themselves; see `Protocol.remembered`."""
-        return sent if self.aggregation.by_itself else 0.0
+    def remembered(self, public: Public, sent: float) -> float:
+        """Return the bytes of what reports say by themselves, if anything; see `Protocol.remembered`."""
+        if not self.aggregation.by_itself:
+            return 0.0
+        numbers = max(layout.n_rows * layout.width for layout in self.suited(public).largest(public))
+        return sent + _BYTES_OF_ESTIMATE * numbers * public.n_users
 
     def sent(self, public: Public, ratings: int) -> ReportSize:
         """Return the contributions, one in each round."""

@@ -31,10 +31,6 @@ _RESERVED = 600e6
 _REPORTS_HELD = 3.0
 """How often a node has the reports that it adds up: as they are made, joined, and chosen."""
 
-_REPORTS_SENT = 2.0
-"""How often there are the largest reports of all users in a round that attacks look at: as sent, and as read.
-"""
-
 
 class _Needs(NamedTuple):
     """Bytes at the largest moment of a run, beside what processes need for themselves.
@@ -107,7 +103,7 @@ def needed_memory(
     if public is not None:
         unseen = simulation.faults == FaultOptions() and not attacked
         reports, sent = _reports_bytes(protocol, public, size, simulation, unseen=unseen)
-        needed += protocol.model_bytes(public) + _REPORTS_SENT * protocol.remembered(sent) * attacked
+        needed += protocol.model_bytes(public) + protocol.remembered(public, sent) * attacked
     if simulation.backend == "local":
         needed += reports
     # The workers of a cluster may all be on other machines.
