@@ -37,6 +37,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from dprec.accounting.calibration import rounded_up
 from dprec.accounting.events import Adjacency, EventMechanism, largest_mu
 from dprec.accounting.pld import ComposedLoss, PrivacyLossDistribution, compose
 from dprec.arrays import Bools, Floats, Ints
@@ -51,7 +52,7 @@ _NEARLY_CERTAIN = 0.5
 """Probability of an infinite loss from which on a delta of 1 is near enough."""
 
 _PRECISION = 1e-5
-"""Relative precision of a number of fakes, which is rounded up."""
+"""Relative precision of a number of fakes, before it is rounded up."""
 
 MOST_FAKES = 1e10
 """Beyond any shuffler; what they hide is counted one by one, within nine deviations of so many."""
@@ -192,7 +193,7 @@ def least_fakes(
     while excess(low) <= 0:
         low, high = low - 0.1, low
     root = float(brentq(excess, low, high, xtol=_PRECISION / 4))
-    return math.exp(root + _PRECISION)
+    return rounded_up(math.exp(root + _PRECISION))
 
 
 _Count = tuple[float, int]

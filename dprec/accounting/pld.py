@@ -19,6 +19,7 @@ from typing import Self
 
 import numpy as np
 
+from dprec.accounting.calibration import rounded_down
 from dprec.arrays import Floats, Ints, Uint64s
 from dprec.channel import Channel
 
@@ -421,7 +422,8 @@ def largest_share(
     budgets. The result is at least ``epsilon / draws`` and at most ``most``. It depends on nothing but the
     arguments, so that device and server find the same.
     """
-    low, high = min(epsilon / draws, most), math.inf
+    low = least = min(epsilon / draws, most)
+    high = math.inf
     # Where the tail of a normal sum begins, in deviations, and the deviation that spends epsilon.
     tail = math.sqrt(-2 * math.log(delta))
     deviation = math.sqrt(tail**2 + 2 * epsilon) - tail
@@ -446,4 +448,4 @@ def largest_share(
         share = min(share * math.exp((wanted - point[1]) / power), most)
         if not low < share < high:
             share = math.sqrt(low * high)
-    return low
+    return low if low in (least, most) else max(least, rounded_down(low))

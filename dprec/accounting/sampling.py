@@ -50,6 +50,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
+from dprec.accounting.calibration import rounded_down
 from dprec.accounting.events import Adjacency, EventMechanism, gaussian_epsilon, largest_mu
 from dprec.accounting.pld import PrivacyLossDistribution, rare_epsilon
 from dprec.arrays import Bools, Floats
@@ -69,9 +70,6 @@ _TAIL = 2.0**-14
 
 _PRECISION = 1e-4
 """Relative precision of a calibrated distance, which is rounded down."""
-
-_BITS = 24
-"""Leading bits of a calibrated distance that are kept."""
 
 _MOST, _STRIDE = 1e6, 0.25
 """The largest distance that is sought, and the strides in which it is, of the logarithm."""
@@ -286,7 +284,7 @@ def sampled_gaussian_epsilon(distance: float, sampling: ClientSampling, rounds: 
 def largest_sampled_distance(epsilon: float, delta: float, sampling: ClientSampling, rounds: int) -> float:
     """Return the largest distance, at most 1e6, with which all rounds cost at most epsilon.
 
-    It is 1 / the least noise multiplier, rounded down by at most 2e-4; see `sampled_gaussian_epsilon`.
+    It is 1 / the least noise multiplier, rounded down by at most 3e-4; see `sampled_gaussian_epsilon`.
 
     ``epsilon``, ``delta``: above 0; ``rounds``: at least 1.
     """
@@ -314,9 +312,7 @@ def largest_sampled_distance(epsilon: float, delta: float, sampling: ClientSampl
     distance = math.exp(brentq(excess, low, high, xtol=_PRECISION / 4))
     while sampled_gaussian_epsilon(distance, sampling, rounds, delta) > epsilon:
         distance *= 1 - _PRECISION / 4
-    # Processors add up in orders of their own: the last digits are not the same on all of them.
-    fraction, exponent = math.frexp(distance)
-    return math.ldexp(math.floor(math.ldexp(fraction, _BITS)), exponent - _BITS)
+    return rounded_down(distance)
 
 
 @dataclass(frozen=True)

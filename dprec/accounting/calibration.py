@@ -1,0 +1,22 @@
+"""What a search has calibrated, to a few leading digits.
+
+Processors add up in orders of their own, so that the last digits of what a search finds are not the same on
+all of them. Noise follows from what is found, and a device and its server must find the same.
+"""
+
+import math
+
+_BITS = 14
+"""Leading bits that are kept: what is rounded moves by less than 2^-13."""
+
+
+def rounded_down(found: float) -> float:
+    """Return the largest number of so few bits that is not above the one that was found, above 0."""
+    fraction, exponent = math.frexp(found)
+    return math.ldexp(math.floor(math.ldexp(fraction, _BITS)), exponent - _BITS)
+
+
+def rounded_up(found: float) -> float:
+    """Return the smallest number of so few bits that is not below the one that was found, above 0."""
+    fraction, exponent = math.frexp(found)
+    return math.ldexp(math.ceil(math.ldexp(fraction, _BITS)), exponent - _BITS)
