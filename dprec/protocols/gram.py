@@ -413,7 +413,7 @@ class SetDevice(SummedDevice):
     groups: GroupSum | None = None
     """None before they are known."""
     again: bool = False
-    """Whether all rounds that are left ask for popularity, as no table is worth having."""
+    """Whether all rounds that are left ask for popularity, as no table, or no groups, are worth having."""
     model: ListModel | None = None
     """None before the end."""
 
@@ -519,12 +519,8 @@ class SetServer(LimitedServer):
 
     def __post_init__(self) -> None:
         self.popularity, self.noise = np.ones(self.device.n_items), math.inf
+        self.shown: tuple[Floats, float] | None = None
         self.table, self.groups = ItemTable.nothing(), ItemGroups.nothing()
-
-    @property
-    def options(self) -> PairTableOptions:
-        """Which items take part."""
-        return self.device.table
 
     @property
     def held(self) -> SetDevice:
@@ -546,8 +542,8 @@ class SetServer(LimitedServer):
     ) -> None:
         """Estimate popularity, how items go together, or with which groups others are found."""
         sums, noise = released[:, 0], max(deviation, LEAST_DEVIATION)
-        learn = (self._learn_popularity, self._learn_pairs, self._learn_groups)
-        learn[0 if self.device.again else self.options.kind_of(round_index)](round_index, sums, noise, users)
+        kind = 0 if self.device.again else self.device.table.kind_of(round_index)
+        (self._learn_popularity, self._learn_pairs, self._learn_groups)[kind](round_index, sums, noise, users)
 
     def _learn_popularity(self, round_index: int, sums: Floats, noise: float, users: int) -> None:
         stage = self.device.search.plan.stage_of(round_index)
@@ -556,29 +552,33 @@ class SetServer(LimitedServer):
         self.sums[stage] = sums, noise
         search, pairs, again = self.device.search.narrowed(stage, sums), self.device.pairs, self.device.again
         self.popularity, self.noise = search.popularity(self.sums), noise
-        if round_index == len(self.options.popularity_shares) and self.options.items:
+        if self.shown is not None:
+            known = self.popularity[pairs.items]
+            self.popularity[pairs.items] = joined_popularity(known, noise, *self.shown)
+        if round_index == len(self.device.table.popularity_shares) and self.device.table.items:
             pairs = replace(pairs, items=popular_items(self.popularity, pairs.items.size).astype(np.int32))
             own, following = self.noises[round_index - 1 : round_index + 1]
             again = not worth_a_table(self.popularity, pairs.items, noise * following / own, users)
         self.device = replace(self.device, search=search, pairs=pairs, again=again)
 
     def _learn_pairs(self, round_index: int, sums: Floats, noise: float, users: int) -> None:
-        asked, everything, known = self.device.pairs, not self.options.popularity_shares, None
+        asked, options, known = self.device.pairs, self.device.table, None
         # What the noise would be with the whole budget, over the users.
-        tau = min(noise * math.sqrt(self.options.shares[round_index - 1]) / users, LARGEST_TAU)
+        tau = min(noise * math.sqrt(options.shares[round_index - 1]) / users, LARGEST_TAU)
         settings = GramSettings.of(tau, self.device.n_items, content=self.catalogue is not None)
-        if not everything:
+        if options.popularity_shares:
             known = joined_popularity(self.popularity[asked.items], self.noise, sums, noise)
             self.popularity[asked.items] = known
-        coherent = self.options.coherent_share
-        coherent = settings.coherent_share if coherent is None else coherent
+        coherent = settings.coherent_share if options.coherent_share is None else options.coherent_share
         table = denoised_table(sums, noise, known, coherent)
-        if everything:
+        if known is None:
             self.popularity = table.popularity
         departs = PER_DEPARTURE * max(departure(sums, noise, table.popularity, users), 0.0)
-        share = min(settings.share_of_weights, departs, LARGEST)
-        if self.options.groups:
-            share = min(share, MOST_BESIDE_GROUPS)
+        share = min(settings.share_of_weights, departs, MOST_BESIDE_GROUPS if options.groups else LARGEST)
+        if options.groups and not share and known is not None:
+            # Groups of a table that shows nothing would count for nothing.
+            self.shown, self.device = (sums, noise), replace(self.device, again=True)
+        elif options.groups:
             self.device = replace(self.device, groups=self._groups_by(table.pairs))
         self.table = ItemTable.of(asked.items, table, ridge_of(sums, noise, users), share)
 
@@ -595,4 +595,4 @@ class SetServer(LimitedServer):
         items = np.sort(np.concatenate([asked.items, more])).astype(np.int32)
         groups = np.full(size, NO_GROUP, dtype=np.uint8)
         groups[np.isin(items, asked.items)] = groups_of(pairs, count, self.seed)
-        return GroupSum(items, groups, count, self.options.fewest)
+        return GroupSum(items, groups, count, self.device.table.fewest)

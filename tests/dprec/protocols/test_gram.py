@@ -412,6 +412,24 @@ def test_where_few_users_have_very_many_items_all_rounds_that_are_left_find_what
     assert (joined - exact.sum(axis=0)).std() == pytest.approx(deviation, rel=0.4)
 
 
+def test_where_a_table_shows_no_tastes_the_round_of_groups_finds_what_is_popular() -> None:
+    items, noise = 100, 5.0
+    likely = np.where(np.arange(items) < TABLE, 0.4, 0.02)
+    sets = sp.csr_array((np.random.default_rng(4).random((2_000, items)) < likely).astype(np.float64))
+    table = PairTableOptions(items=TABLE, popularity_share=0.2, groups=2, grouped_items=50)
+    people, protocol = make.profiles_of_sets(sets), GramProtocol(table=table)
+    server, devices = played(protocol, people, POSITIVE, multiplier=noise)
+    assert [device.again for device in devices] == [False, False, True, False]
+    model = devices[-1].model
+    assert (model.table.share, model.groups.items.size) == (0, 0)
+    # Of 40 % of the budget; the table tells of its own items besides.
+    asked = devices[0].release(1)
+    exact = dense(contributions(devices[0], people, asked), asked).sum(axis=0)
+    assert server.sums[0][1] == pytest.approx(noise / np.sqrt(0.4))
+    off = [(estimate - exact)[:TABLE].std() for estimate in (server.popularity, server.sums[0][0])]
+    assert off[0] < off[1]
+
+
 def test_a_table_is_judged_by_the_noise_that_its_sum_will_have(monkeypatch: pytest.MonkeyPatch) -> None:
     public, table = Public(2_000, 50, POSITIVE), PairTableOptions(items=20, popularity_share=0.2)
     privacy = PrivacyBudget(epsilon=4.0, per="user", composition="pld")
