@@ -228,8 +228,9 @@ class TableProtocol(SumsProtocol):
 
     def most_bytes_up(self, public: Public) -> int:
         """Return the bytes that a device sends in all rounds."""
-        layouts = list(zip(self.largest(public), self.multipliers, strict=True))
-        return bytes_up(self.adding_up, layouts)
+        aggregation, rounds = self.adding_up, zip(self.may_ask(public), self.multipliers, strict=True)
+        with within("aggregation"):
+            return bytes_up(aggregation, rounds)
 
     @abstractmethod
     def table_rows(self, items: int) -> int:
@@ -253,7 +254,8 @@ class TableProtocol(SumsProtocol):
 
     def model_bytes(self, public: Public) -> float:
         """Return what it takes to count and denoise the numbers of the larger release."""
-        return _BYTES_A_NUMBER * max(layout.n_rows for layout in self.suited(public).largest(public))
+        rounds = self.suited(public).may_ask(public)
+        return _BYTES_A_NUMBER * max(layout.n_rows for layouts in rounds for layout in layouts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -352,8 +354,9 @@ class GramProtocol(TableProtocol):
             if size:
                 return plan.rows <= max(SEARCHED * size, FEWEST_SEARCHED)
             alone = replace(SetDevice.begun(table, public.n_items), search=PopularitySearch.begun(plan))
-            sent = bytes_of_search(alone, plan, self.adding_up, self.whole_multiplier)
-            return sent <= self.max_bytes_up
+            aggregation, whole = self.adding_up, self.whole_multiplier
+            with within("aggregation"):
+                return bytes_of_search(alone, plan, aggregation, whole) <= self.max_bytes_up
 
         return replace(table, search=table.search.suited(public.n_items, searching))
 
@@ -361,15 +364,13 @@ class GramProtocol(TableProtocol):
         """Return the first items: none is known to be popular."""
         return SetDevice.begun(self.table, public.n_items)
 
-    def largest(self, public: Public) -> tuple[Layout, ...]:
-        """Return the largest layout of each round, of which those after the search may go on with it."""
+    def may_ask(self, public: Public) -> tuple[tuple[Layout, ...], ...]:
+        """Return all layouts of each round; those after the search may go on with it."""
         again = replace(SetDevice.begun(self.table, public.n_items), again=True)
         searched = len(self.table.popularity_shares)
         return tuple(
-            max(layout, again.release(number), key=lambda each: each.n_rows)
-            if number > searched > 0
-            else layout
-            for number, layout in enumerate(super().largest(public), start=1)
+            (*layouts, again.release(number)) if number > searched > 0 else layouts
+            for number, layouts in enumerate(super().may_ask(public), start=1)
         )
 
     def device(self, received: bytes, n_items: int, scale: RatingScale) -> SummedDevice:
@@ -381,7 +382,7 @@ class GramProtocol(TableProtocol):
         known, most = catalogue if self.table.content else None, self.max_bytes_down
         check_least_bytes(most, public.n_items, known)
         told, users = self.adding_up.among(public.n_users).deviation, public.n_users
-        rounds = zip(super().largest(public), self.multipliers, strict=True)
+        rounds = zip(self.largest(public), self.multipliers, strict=True)
         noises = tuple(max(told(*each, users), LEAST_DEVIATION) for each in rounds)
         return SetServer(SetDevice.begun(self.table, public.n_items), known, seed, noises, most_bytes=most)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -94,23 +94,25 @@ class SearchOptions(Options):
             raise SettingError("numbers", f"{self.numbers:,}", accepted)
 
 
-def bytes_up(aggregation: Aggregation, layouts: list[tuple[Layout, float]]) -> int:
-    """Return the bytes that a device sends for releases, given their layouts and multipliers."""
+def bytes_up(aggregation: Aggregation, rounds: Iterable[tuple[Collection[Layout], float]]) -> int:
+    """Return the bytes that a device sends at most, given each round's possible layouts and multiplier."""
     around = aggregation.further_messages()
     others = sum(answer for _, answer in (*around.before, *around.after))
-    reports = (-(-aggregation.report_bits(layout, 0, multiplier) // 8) for layout, multiplier in layouts)
-    return sum(others + report for report in reports)
+    return sum(
+        others + max(-(-aggregation.report_bits(layout, 0, multiplier) // 8) for layout in layouts)
+        for layouts, multiplier in rounds
+    )
 
 
 def bytes_of_search(
     device: SummedDevice, plan: PopularityPlan, aggregation: Aggregation, whole: float
 ) -> int:
     """Return the bytes that a device sends for a search alone; ``whole``: noise of one with all of it."""
-    layouts = [
-        (device.release(number), whole / math.sqrt(stage.share))
+    rounds = [
+        ((device.release(number),), whole / math.sqrt(stage.share))
         for number, stage in enumerate(plan.stages, start=1)
     ]
-    return bytes_up(aggregation, layouts)
+    return bytes_up(aggregation, rounds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -289,9 +289,13 @@ class SumsProtocol(RoundsProtocol):
         return self.aggregation.deviation(layout, self.whole_multiplier, users) / max(users, 1)
 
     def largest(self, public: Public) -> tuple[Layout, ...]:
-        """Return the largest layout of each round, whatever the releases are."""
+        """Return the largest layout of each round in which all before it were of use."""
         device = self.begin(public)
         return tuple(self.asked(device, number) for number in range(1, self.rounds + 1))
+
+    def may_ask(self, public: Public) -> tuple[tuple[Layout, ...], ...]:
+        """Return all layouts that a round may have, whatever the releases are: the largest of each kind."""
+        return tuple((layout,) for layout in self.largest(public))
 
     def asked(self, device: SummedDevice, round_index: int) -> Layout:
         """Return what is summed in a round; raises ContractError if it may be negative and must not."""
@@ -328,8 +332,9 @@ class SumsProtocol(RoundsProtocol):
         aggregation = self.adding_up
         with within("aggregation"):
             aggregation = aggregation.among(train.n_users)
-            for layout, multiplier in zip(self.largest(public), self.multipliers, strict=True):
-                aggregation.check(layout, multiplier)
+            for layouts, multiplier in zip(self.may_ask(public), self.multipliers, strict=True):
+                for layout in layouts:
+                    aggregation.check(layout, multiplier)
 
     def check_deployed(self) -> None:
         """Refuse an aggregation that devices and server of a deployment cannot do."""
@@ -341,13 +346,11 @@ class SumsProtocol(RoundsProtocol):
 
         Of the round in which that is most; see `Protocol.influence_of_one`.
         """
-        layouts, aggregation = self.largest(Public.of(train)), self.adding_up
-        counts = train.counts[train.counts > 0]
-        most = [
-            aggregation.most_of_one(layout, multiplier)
-            for layout, multiplier in zip(layouts, self.multipliers, strict=True)
-        ]
-        honest = [np.average(layout.honest(counts), weights=counts) for layout in layouts]
+        rounds = zip(self.may_ask(Public.of(train)), self.multipliers, strict=True)
+        asked = [(layout, multiplier) for layouts, multiplier in rounds for layout in layouts]
+        counts, aggregation = train.counts[train.counts > 0], self.adding_up
+        most = [aggregation.most_of_one(layout, multiplier) for layout, multiplier in asked]
+        honest = [np.average(layout.honest(counts), weights=counts) for layout, _ in asked]
         with np.errstate(divide="ignore"):
             influences = np.array(most) / np.array(honest)
         return float(influences.max()) if np.isfinite(influences).all() else None
@@ -366,15 +369,15 @@ class SumsProtocol(RoundsProtocol):
     def sent(self, public: Public, ratings: int) -> ReportSize:
         """Return the contributions, one in each round."""
         suited, answers = self.suited(public), self.most_ratings(ratings)
-        layouts, multipliers, aggregation = suited.largest(public), suited.multipliers, suited.adding_up
+        rounds, multipliers, aggregation = suited.may_ask(public), suited.multipliers, suited.adding_up
         with within("aggregation"):
             bits = [
-                aggregation.report_bits(layout, answers, multiplier)
-                for layout, multiplier in zip(layouts, multipliers, strict=True)
+                max(aggregation.report_bits(layout, answers, multiplier) for layout in layouts)
+                for layouts, multiplier in zip(rounds, multipliers, strict=True)
             ]
         alone = aggregation.by_itself
         return ReportSize(
-            reports=1 if alone else len(layouts),
+            reports=1 if alone else len(bits),
             symbols=None,
             answers=answers,
             bits=float(np.mean(bits)),

@@ -452,12 +452,25 @@ def test_a_table_is_judged_by_the_noise_that_its_sum_will_have(monkeypatch: pyte
     assert judged == [pytest.approx(1.5 * following)]
 
 
-def test_a_round_that_may_go_on_with_a_search_is_as_large_as_that() -> None:
+def test_a_round_may_go_on_with_a_search() -> None:
     table = PairTableOptions(items=5, popularity_share=0.2, groups=2, grouped_items=6)
-    rows = [each.n_rows for each in GramProtocol(table=table).largest(Public(9, 40, POSITIVE))]
-    assert rows == [40, 40, 40]
-    everything = PairTableOptions(items=40, popularity_share=0.0)
-    assert [each.n_rows for each in GramProtocol(table=everything).largest(Public(9, 40, POSITIVE))] == [820]
+    assert rows_asked(table) == [[40], [15, 40], [12, 40]]
+    assert rows_asked(PairTableOptions(items=40, popularity_share=0.0)) == [[820]]
+
+
+def rows_asked(table: PairTableOptions) -> list[list[int]]:
+    rounds = GramProtocol(table=table).may_ask(Public(9, 40, POSITIVE))
+    return [[each.n_rows for each in layouts] for layouts in rounds]
+
+
+def test_a_modulus_that_popularity_exceeds_if_asked_again_is_refused_at_once() -> None:
+    table = PairTableOptions(items=50, popularity_share=0.5, groups=2, grouped_items=200, groups_share=0.05)
+    public, privacy = Public(1_000, 300, POSITIVE), PrivacyBudget(epsilon=8.0, per="user", composition="pld")
+    # Enough for groups, whose numbers are more and smaller.
+    aggregation = SecureAggregation(norm=256, modulus_bits=18)
+    protocol = GramProtocol(privacy=privacy, aggregation=aggregation, table=table)
+    with refused_at("aggregation.modulus_bits"):
+        protocol.suited(public)
 
 
 def secretly_summed(epsilon: float, **options: Any) -> GramProtocol:
@@ -481,9 +494,10 @@ def test_nobody_sends_more_than_its_bytes_in_all_rounds(
     protocol = secretly_summed(epsilon, max_bytes_up=most)
     suited = protocol.suited(public)
     suited.check(public)
-    layouts = zip(suited.largest(public), suited.multipliers, strict=True)
+    rounds = zip(suited.may_ask(public), suited.multipliers, strict=True)
     around = suited.adding_up.further_messages()
-    reports = sum(-(-suited.adding_up.report_bits(layout, 0, noise) // 8) for layout, noise in layouts)
+    bits = suited.adding_up.report_bits
+    reports = sum(max(-(-bits(each, 0, noise) // 8) for each in layouts) for layouts, noise in rounds)
     sent = reports + sum(answer for _, answer in (*around.before, *around.after))
     assert sent <= most
     assert suited.suited(public) == suited

@@ -82,12 +82,16 @@ def test_a_search_that_is_no_search_is_refused() -> None:
             decode_search(wrong, plan)
 
 
+def bytes_sent(protocol: PopularityProtocol, users: int, items: int) -> int:
+    rounds = protocol.may_ask(Public(users, items, POSITIVE))
+    return bytes_up(protocol.adding_up, zip(rounds, protocol.multipliers, strict=True))
+
+
 @pytest.mark.parametrize(("items", "rounds"), [(3_000, 1), (41_000, 1), (1_000_000, 3)])
 def test_as_many_numbers_are_sent_as_a_users_bytes_allow(items: int, rounds: int) -> None:
     protocol = suited(items)
     assert protocol.rounds == rounds
-    layouts = protocol.largest(Public(20_000, items, POSITIVE))
-    sent = bytes_up(protocol.aggregation, list(zip(layouts, protocol.multipliers, strict=True)))
+    layouts, sent = protocol.largest(Public(20_000, items, POSITIVE)), bytes_sent(protocol, 20_000, items)
     assert sent <= 300_000
     assert rounds == 1 or sent > 290_000
     assert sum(layout.n_rows for layout in layouts) <= (protocol.search.numbers or 0)
@@ -95,8 +99,7 @@ def test_as_many_numbers_are_sent_as_a_users_bytes_allow(items: int, rounds: int
 
 def test_one_round_is_taken_if_it_fits_although_two_in_fewer_numbers_do_not() -> None:
     one = suited(2_000, users=500)
-    layout, noise = one.largest(Public(500, 2_000, POSITIVE))[0], one.multipliers[0]
-    enough = bytes_up(one.adding_up, [(layout, noise)])
+    enough = bytes_sent(one, 500, 2_000)
     rounds = [suited(2_000, users=500, max_bytes_up=enough + more).rounds for more in (-1, 0, 1_000)]
     assert rounds == [2, 1, 1]
 
@@ -113,7 +116,7 @@ def test_who_sends_no_numbers_has_one_of_each_item_to_add_to_unless_noise_hides_
 
 def test_one_round_is_taken_where_noise_hides_most_items_if_several_do_not_fit() -> None:
     one = suited(400, users=30, search=SearchOptions(rounds=1))
-    sent = bytes_up(one.adding_up, [(one.largest(Public(30, 400, POSITIVE))[0], one.multipliers[0])])
+    sent = bytes_sent(one, 30, 400)
     assert [suited(400, users=30, max_bytes_up=most).rounds for most in (sent, 300_000)] == [1, 2]
 
 
