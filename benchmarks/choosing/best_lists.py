@@ -22,7 +22,7 @@ def judged(folder: str) -> Iterator[bool]:
         for tau in TAUS:
             table = np.array([reached(pairs_at(tau, draw), tau, draw) for draw in every])
             alone = np.array([reached(popularity_at(tau, draw), tau, draw) for draw in every])
-            gains, picked = table - alone, tau <= MOST_NOISE[every[0].catalogue is not None]
+            gains, picked = table - alone, tau <= MOST_NOISE
             about = f"{title}, tau {tau:g}: table {table.mean():.4f}, popularity alone {alone.mean():.4f}"
             error = gains.std(ddof=1) / np.sqrt(gains.size)
             name, behind = ("table", -gains.mean()) if picked else ("popularity", gains.mean())

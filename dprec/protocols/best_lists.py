@@ -26,9 +26,8 @@ from dprec.protocols.picking import ItemSet, Offer, PickingProtocol, Rule
 from dprec.protocols.popular import PopularityProtocol
 from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 
-MOST_NOISE = {True: 2.5e-3, False: 6.5e-3}
-"""Noise of a number and of a user up to which a table is best, where anything is public about the items, and
-where nothing is."""
+MOST_NOISE = 6.5e-3
+"""Noise of a number and of a user up to which a table is best."""
 
 
 def single_items(asked: PickingProtocol, public: Public | None) -> Offer:
@@ -69,9 +68,9 @@ def _by_noise(asked: PickingProtocol, trust: Trust, public: Public) -> Offer:
     """Offer a table or popularity; SettingError where the sums of so many users cannot be had."""
     table = table_under(asked, trust)
     suited = table.suited(public)
-    noise, most = suited.noise_of_tables(public)(suited.table.items or 0), MOST_NOISE[public.content]
+    noise = suited.noise_of_tables(public)(suited.table.items or 0)
     picked: Protocol = table
-    if noise > most:
+    if noise > MOST_NOISE:
         picked = PopularityProtocol(
             privacy=table.privacy,
             adjacency=asked.adjacency,
@@ -82,10 +81,9 @@ def _by_noise(asked: PickingProtocol, trust: Trust, public: Public) -> Offer:
             aggregation=table.aggregation,
         )
     picked.suited(public).check(public)
-    what = "something is" if public.content else "nothing is"
     why = (
         f"under {trust}, the noise of a sum over {public.n_users:,} users is {noise:.2g}, and a table "
-        f"is best up to {most:g} where {what} public about the items"
+        f"is best up to {MOST_NOISE:g}"
     )
     return Offer(picked, why)
 

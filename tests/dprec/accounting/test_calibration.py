@@ -1,4 +1,4 @@
-"""What is calibrated is the same on processors that round differently, and never costs more than was found."""
+"""What is calibrated is the same on processors that round differently, and costs no more than was found."""
 
 import math
 
