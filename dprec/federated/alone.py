@@ -39,13 +39,13 @@ def check_updates(
     precision = precision_of(computed.updates)
     for chosen in _groups(users):
         again = model.computed(parameters, devices.of_users(chosen))
-        rows = code.scaled(tuple(each[chosen] for each in computed.updates))
+        rows = code.scaled(tuple(update[chosen] for update in computed.updates))
         apart = float(np.linalg.norm(rows - code.scaled(again.updates), axis=1).max())
         if not apart <= precision:
             _refuse(model, "updates", chosen, f"{apart:.3g} clips")
-        for kept, anew in zip(computed.state, again.state, strict=True):
-            if not np.array_equal(kept[chosen], anew, equal_nan=True):
-                _refuse(model, "state", chosen, f"up to {np.abs(kept[chosen] - anew).max():.3g}")
+        for state, repeated in zip(computed.state, again.state, strict=True):
+            if not np.array_equal(state[chosen], repeated, equal_nan=True):
+                _refuse(model, "state", chosen, f"up to {np.abs(state[chosen] - repeated).max():.3g}")
 
 
 def check_predictions(
@@ -61,13 +61,13 @@ def check_predictions(
     """
     items = np.arange(devices.profiles.n_items)
     for chosen in _groups(users):
-        own = model.predicting(parameters, devices.of_users(chosen))["predict"]
+        predict = model.predicting(parameters, devices.of_users(chosen))["predict"]
         rows = np.repeat(np.arange(chosen.size), items.size), np.tile(items, chosen.size)
-        known, again = predicting["predict"](chosen[rows[0]], rows[1]), own(*rows)
-        differ = (known != again) & ~(np.isnan(known) & np.isnan(again))
-        apart = float(np.abs(known - again)[differ].max(initial=0.0))
-        largest = float(np.abs(known[differ]).max(initial=1.0))
-        if not apart <= precision_of((known, again)) * largest:
+        predicted, again = predicting["predict"](chosen[rows[0]], rows[1]), predict(*rows)
+        differ = (predicted != again) & ~(np.isnan(predicted) & np.isnan(again))
+        apart = float(np.abs(predicted - again)[differ].max(initial=0.0))
+        largest = float(np.abs(predicted[differ]).max(initial=1.0))
+        if not apart <= precision_of((predicted, again)) * largest:
             _refuse(model, "predictions", chosen, f"{apart:.3g}")
 
 
@@ -88,9 +88,9 @@ def some_keys(users: int, seed: int) -> Uint64s:
 @lru_cache(maxsize=64)
 def some_people(users: int, n_items: int, scale: RatingScale, seed: int) -> Profiles:
     """Return made-up users, of whom the last has no rating and the others have 1 to a third of the items."""
-    random, most = generator(seed, "made-up users"), max(1, n_items // 3)
+    random, largest = generator(seed, "made-up users"), max(1, n_items // 3)
     counts = (
-        np.append(random.integers(1, most, users - 1, endpoint=True), 0) if users > 1 else np.ones(1, int)
+        np.append(random.integers(1, largest, users - 1, endpoint=True), 0) if users > 1 else np.ones(1, int)
     )
     rated = np.argsort(random.random((users, n_items)), axis=1)
     items = [np.sort(row[:count]) for row, count in zip(rated, counts.tolist(), strict=True)]
@@ -107,8 +107,8 @@ def moved_by_others(
     ``others``: the same users, of whom the first holds something else, or without the first. Returns their
     changes in clips, 0 where rounding explains them, shape (users - 1, size).
     """
-    updates = [model.computed(parameters, each).updates for each in (devices, others)]
-    before, after = (code.scaled(each)[1 - devices.profiles.n_users :] for each in updates)
+    updates = [model.computed(parameters, case).updates for case in (devices, others)]
+    before, after = (code.scaled(changes)[1 - devices.profiles.n_users :] for changes in updates)
     moved = after - before
     moved[np.linalg.norm(moved, axis=1) <= precision_of(updates[0])] = 0.0
     return moved
@@ -123,12 +123,12 @@ def _groups(users: Ints) -> Iterator[Ints]:
 
 def precision_of(arrays: Sequence[Floats]) -> float:
     """Return half the digits of the least precise of some arrays."""
-    widths = [np.finfo(each.dtype).eps for each in arrays if each.dtype.kind == "f"]
+    widths = [np.finfo(array.dtype).eps for array in arrays if array.dtype.kind == "f"]
     return float(np.sqrt(max(widths, default=np.finfo(np.float64).eps)))
 
 
 def _refuse(model: FederatedModel, what: str, users: Ints, apart: str) -> None:
-    alone = "one user computed alone" if users.size == 1 else "two users computed together"
-    found = f"{what} of {alone} are {apart} from those of its partition"
+    subject = "one user computed alone" if users.size == 1 else "two users computed together"
+    found = f"{what} of {subject} are {apart} from those of its partition"
     mixing = "added up or scaled over users, drawn elsewhere than from `random`, or remembered"
     raise ContractError.of(model, found, f"{FROM_ONE_USER}: nothing {mixing}")

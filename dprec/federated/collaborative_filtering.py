@@ -52,15 +52,15 @@ class CollaborativeFiltering(FederatedModel):
     def updates(self, parameters: Parameters, profiles: Profiles) -> Parameters:
         """Return every user's part of the gradient, shape (users, items, rank)."""
         (items,) = parameters
-        own = self.user_factors(items, profiles)
+        user_factors = self.user_factors(items, profiles)
         with np.errstate(over="ignore", invalid="ignore"):
-            errors = -np.einsum("uf,if->ui", own, items)
+            errors = -np.einsum("uf,if->ui", user_factors, items)
             errors[profiles.users, profiles.items] += 1
             errors[profiles.users, profiles.items] *= 1 + self.confidence
             gradients = np.empty((*errors.shape, self.rank))
             # Factor by factor: inner loops over a few factors would take three times as long.
             for factor in range(self.rank):
-                np.multiply(errors, own[:, factor, None], out=gradients[:, :, factor])
+                np.multiply(errors, user_factors[:, factor, None], out=gradients[:, :, factor])
             return (gradients,)
 
     def user_factors(self, items: Floats, profiles: Profiles) -> Floats:
@@ -83,8 +83,8 @@ class CollaborativeFiltering(FederatedModel):
     def predicting(self, parameters: Parameters, devices: Devices) -> Mapping[str, Any]:
         """Return what scores cells, and all items of users at once; see `FederatedModel.predicting`."""
         (factors,) = parameters
-        own = self.user_factors(factors, devices.profiles)
+        user_factors = self.user_factors(factors, devices.profiles)
         return {
-            "predict": partial(inner_products, own, factors),
-            "predict_rows": lambda users, n_items: products_of_rows(own[users], factors),
+            "predict": partial(inner_products, user_factors, factors),
+            "predict_rows": lambda users, n_items: products_of_rows(user_factors[users], factors),
         }

@@ -70,13 +70,13 @@ class Trial:
 
     def start(self) -> Parameters:
         """Return the parameters of the first round."""
-        made = self.model.start(self.items, self.scale, generator(0, "start"))
-        return _sent(arrays_of(self.model, "start returned", made))
+        parameters = self.model.start(self.items, self.scale, generator(0, "start"))
+        return _sent(arrays_of(self.model, "start returned", parameters))
 
     def devices(self, users: int, seed: int = 0) -> Devices:
         """Return devices of made-up users, of which the last of four or more holds nothing."""
-        several = some_devices(self.model, users + (users < 4), self.items, self.scale, seed)
-        return several.of_users(np.arange(users))
+        devices = some_devices(self.model, users + (users < 4), self.items, self.scale, seed)
+        return devices.of_users(np.arange(users))
 
     def extremes(self) -> Devices:
         """Return devices of users with every item, with one rating and with none."""
@@ -94,7 +94,7 @@ class Trial:
         for number in range(1, self.rounds + 1):
             computed = self.model.computed(parameters, devices)
             yield parameters, devices, computed
-            mean = code.mean(tuple(each[holds] for each in computed.updates))
+            mean = code.mean(tuple(update[holds] for update in computed.updates))
             moved = arrays_of(self.model, "step returned", step(parameters, mean, number))
             _check_shapes("step", moved, shapes)
             parameters = _sent(moved)
@@ -107,10 +107,10 @@ class Trial:
 
     def code(self, computed: Computed) -> UpdateCode:
         """Return the code by which half of some updates are clipped, so that nothing hides behind it."""
-        shapes = tuple(each.shape[1:] for each in computed.updates)
+        shapes = tuple(update.shape[1:] for update in computed.updates)
         norms = UpdateCode(shapes, 1.0, 0.0).norms(computed.updates)
-        some = norms[np.isfinite(norms) & (norms > 0)]
-        clip = np.median(some) if some.size else self.clip
+        positive = norms[np.isfinite(norms) & (norms > 0)]
+        clip = np.median(positive) if positive.size else self.clip
         return UpdateCode(shapes, float(np.clip(clip, LEAST_CLIP, LARGEST_CLIP)), 0.0)
 
     def predicted(self, parameters: Parameters, devices: Devices) -> Floats:
@@ -129,23 +129,23 @@ class Trial:
 
     def digests(self, seeds: Sequence[int]) -> dict[str, str]:
         """Return the digest of everything that is computed of some groups, one group after the other."""
-        found = {}
+        digests = {}
         for seed in seeds:
             for number, (parameters, devices, computed) in enumerate(self.played(self.devices(8, seed)), 1):
                 predicted = self.predicted(parameters, devices)
                 named = {"parameters": parameters, **computed._asdict(), "predictions": predicted}
                 for name, arrays in named.items():
-                    data = b"".join(each.tobytes() for each in arrays)
-                    found[f"{name} of round {number} of users {seed}"] = hashlib.sha256(data).hexdigest()
-        return found
+                    data = b"".join(array.tobytes() for array in arrays)
+                    digests[f"{name} of round {number} of users {seed}"] = hashlib.sha256(data).hexdigest()
+        return digests
 
 
 _SEEDS = (1, 2)
 
 
-def _other(known: dict[str, str], found: dict[str, str]) -> str | None:
+def _other(digests: dict[str, str], others: dict[str, str]) -> str | None:
     """Return the first that has another digest, in words; None if nothing has."""
-    return next((name.partition(" of users")[0] for name in known if known[name] != found[name]), None)
+    return next((name.partition(" of users")[0] for name in digests if digests[name] != others[name]), None)
 
 
 def _elsewhere(trial: Trial) -> dict[str, str]:
@@ -161,8 +161,8 @@ def _elsewhere(trial: Trial) -> dict[str, str]:
         found = f"in a process of its own: {' '.join(last)}"
         accepted = "a class that any process can import and run"
         raise InputError(reference_of(type(trial.model)), found, accepted)
-    told: dict[str, str] = json.loads(finished.stdout.splitlines()[-1])
-    return told
+    digests: dict[str, str] = json.loads(finished.stdout.splitlines()[-1])
+    return digests
 
 
 def answer() -> None:
@@ -173,7 +173,7 @@ def answer() -> None:
 
 def _sent(parameters: Parameters) -> Parameters:
     """Return parameters as they reach a device: in doubles, whatever a model returned."""
-    return tuple(each.astype(np.float32).astype(np.float64) for each in parameters)
+    return tuple(parameter.astype(np.float32).astype(np.float64) for parameter in parameters)
 
 
 @dataclass(frozen=True)
@@ -228,28 +228,28 @@ _COPY = "copy first what you change, such as what is trained: array.copy(), or t
 
 def _untouched(trial: Trial) -> Broken | None:
     parameters, devices = trial.start(), trial.devices(4)
-    given: dict[str, Sequence[AnyArray]] = {
+    arguments: dict[str, Sequence[AnyArray]] = {
         "parameters": parameters,
         "profiles": (devices.profiles.items, devices.profiles.values),
         "states": devices.state,
     }
-    before = {name: [each.copy() for each in arrays] for name, arrays in given.items()}
+    before = {name: [array.copy() for array in arrays] for name, arrays in arguments.items()}
     try:
         computed = trial.model.computed(parameters, devices)
         trial.predicted(parameters, devices)
-        means = tuple(each.mean(axis=0) for each in computed.updates)
+        means = tuple(update.mean(axis=0) for update in computed.updates)
         trial.model.steps()(parameters, means, 1)
     except Exception as error:  # of any other, another rule tells
         if "read-only" in (raised := one_line(error)):
             return Broken(f"parameters, profile or state are changed in place ({raised})", _COPY)
-    for name, arrays in given.items():
+    for name, arrays in arguments.items():
         if not all(map(_same, arrays, before[name])):
             return Broken(f"{name} are changed in place", _COPY)
     return None
 
 
-def _same(one: AnyArray, other: AnyArray) -> bool:
-    return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+def _same(first: AnyArray, second: AnyArray) -> bool:
+    return np.array_equal(first, second, equal_nan=first.dtype.kind == "f")
 
 
 def _shapes(trial: Trial) -> Broken | None:
@@ -261,9 +261,9 @@ def _shapes(trial: Trial) -> Broken | None:
     return None
 
 
-def _check_shapes(method: str, found: Sequence[Floats], expected: Sequence[tuple[int, ...]]) -> None:
+def _check_shapes(method: str, arrays: Sequence[Floats], expected: Sequence[tuple[int, ...]]) -> None:
     """Raise SettingError for arrays of other shapes than a method of a model should return."""
-    shapes = [np.shape(each) for each in found]
+    shapes = [np.shape(array) for array in arrays]
     if shapes != list(expected):
         raise SettingError("", f"{method} of shapes {shapes}", f"{list(expected)}, whatever users hold")
 
@@ -275,18 +275,18 @@ _FINITE = (
 
 def _finite(trial: Trial) -> Broken | None:
     for parameters, devices, computed in chain(trial.played(trial.extremes()), trial.tried()):
-        if not all(np.isfinite(each).all() for each in parameters):
+        if not all(np.isfinite(parameter).all() for parameter in parameters):
             return Broken("parameters are not finite after a step", _FINITE)
         counts = np.diff(devices.profiles.indptr)
         # Of who holds nothing, zeros are sent whatever is computed.
-        updates = [np.where(counts > 0, each.T, 0.0).T for each in computed.updates]
+        updates = [np.where(counts > 0, update.T, 0.0).T for update in computed.updates]
         for name, arrays in (
             ("updates", updates),
             ("state", computed.state),
             ("predictions", [trial.predicted(parameters, devices)]),
         ):
-            for each in arrays:
-                lost = ~np.isfinite(each).reshape(len(each), -1).all(axis=1)
+            for array in arrays:
+                lost = ~np.isfinite(array).reshape(len(array), -1).all(axis=1)
                 if lost.any():
                     found = f"{name} of a user with {counts[lost][0]} of {trial.items} items are not finite"
                     return Broken(found, _FINITE)
@@ -296,9 +296,9 @@ def _finite(trial: Trial) -> Broken | None:
 def _kept_generators(trial: Trial) -> Broken | None:
     model, parameters = trial.model, read_only(trial.start())
 
-    def update(own: np.random.Generator) -> None:
+    def update(random: np.random.Generator) -> None:
         for profile, _, state in trial.devices(3).each():
-            model.update(parameters, profile, own, state)
+            model.update(parameters, profile, random, state)
 
     calls: dict[str, Callable[[np.random.Generator], Any]] = {
         "start": partial(model.start, trial.items, trial.scale),
@@ -307,11 +307,11 @@ def _kept_generators(trial: Trial) -> Broken | None:
     if model.defines("update"):
         calls["update"] = update
     for name, call in calls.items():
-        own = generator(0, "own draws of a made-up user")
-        before = _references(own)
-        call(own)
+        random = generator(0, "own draws of a made-up user")
+        before = _references(random)
+        call(random)
         gc.collect()
-        if _references(own) > before:
+        if _references(random) > before:
             change = "draw what is needed from `random` while it is given, and keep nothing but the state"
             return Broken(f"{name} keeps its generator", change)
     return None
@@ -396,16 +396,16 @@ def _company(trial: Trial) -> Broken | None:
     # Of two, the one that is changed often has what a batch is scaled by.
     for seed, users in enumerate((2, 2, 2, *trial.groups)):
         for parameters, devices, computed in trial.played(trial.devices(users, seed)):
-            code, rest = trial.code(computed), devices.of_users(np.arange(1, users))
+            code, others = trial.code(computed), devices.of_users(np.arange(1, users))
             another = some_devices(trial.model, 1, trial.items, trial.scale, seed + 1)
-            known = trial.compared(code, parameters, devices)
-            for first, others in (
-                ("holds something else", Devices.joined([another, rest])),
-                ("is gone", rest),
+            before = trial.compared(code, parameters, devices)
+            for event, changed in (
+                ("holds something else", Devices.joined([another, others])),
+                ("is gone", others),
             ):
-                found = trial.compared(code, parameters, others)
-                pairs = {name: (known[name][1:], found[name][1 - users :]) for name in known}
-                if broken := _differing(pairs, f"move when another {first}", change):
+                after = trial.compared(code, parameters, changed)
+                pairs = {name: (before[name][1:], after[name][1 - users :]) for name in before}
+                if broken := _differing(pairs, f"move when another {event}", change):
                     return broken
     return None
 
@@ -413,21 +413,21 @@ def _company(trial: Trial) -> Broken | None:
 def _order(trial: Trial) -> Broken | None:
     for parameters, devices, computed in trial.tried():
         code, turned = trial.code(computed), np.arange(devices.profiles.n_users)[::-1]
-        known = trial.compared(code, parameters, devices)
-        found = trial.compared(code, parameters, devices.of_users(turned))
-        pairs = {name: (known[name][turned], found[name]) for name in known}
+        expected = trial.compared(code, parameters, devices)
+        reordered = trial.compared(code, parameters, devices.of_users(turned))
+        pairs = {name: (expected[name][turned], reordered[name]) for name in expected}
         change = "let nothing depend on a user's place in a batch"
         if broken := _differing(pairs, "are others in another order of users", change):
             return broken
     return None
 
 
-def _differing(pairs: Mapping[str, tuple[Floats, Floats]], said: str, change: str) -> Broken | None:
+def _differing(pairs: Mapping[str, tuple[Floats, Floats]], difference: str, change: str) -> Broken | None:
     """Return what rows of users, by name, differ by more than rounding explains."""
-    for name, (known, found) in pairs.items():
-        least = precision_of((known, found)) * max(1.0, float(np.abs(known).max(initial=0.0)))
-        if number := int((np.abs(known - found) > least).any(axis=1).sum()):
-            return Broken(f"{name} of {number} of {len(known)} users {said}", change)
+    for name, (expected, actual) in pairs.items():
+        tolerance = precision_of((expected, actual)) * max(1.0, float(np.abs(expected).max(initial=0.0)))
+        if number := int((np.abs(expected - actual) > tolerance).any(axis=1).sum()):
+            return Broken(f"{name} of {number} of {len(expected)} users {difference}", change)
     return None
 
 
@@ -437,7 +437,7 @@ def _clipped(trial: Trial) -> Broken | None:
         for size, bit in ((1e-9, 0.0), (1.0, 0.0), (1.0, 0.05), (1e9, 0.05), (1e200, 0.0)):
             code = UpdateCode(trial.model.sends(shapes_of(parameters)), trial.clip, 0.0, bit)
             with np.errstate(over="ignore"):
-                updates = tuple(each * np.float64(size) for each in computed.updates)
+                updates = tuple(update * np.float64(size) for update in computed.updates)
                 sent = code.clipped(updates, holds)
                 longest = np.linalg.norm(sent, axis=1).max()
             if longest > code.reach or sent[~holds].any():
@@ -451,15 +451,17 @@ def _forms(trial: Trial) -> Broken | None:
     model = trial.model
     for parameters, devices, computed in trial.played(trial.devices(5)):
         pairs, code = dict[str, tuple[Floats, Floats]](), trial.code(computed)
-        known = trial.compared(code, parameters, devices)
+        whole = trial.compared(code, parameters, devices)
         if model.defines("update", "updates"):
-            alone = one_by_one(model, parameters, devices)
-            if not all(map(_same, computed.state, alone.state)):
+            single = one_by_one(model, parameters, devices)
+            if not all(map(_same, computed.state, single.state)):
                 return Broken("update keeps a state, and updates none", "define one of the two")
-            pairs["update and updates"] = known["updates"], code.scaled(alone.updates)
+            pairs["update and updates"] = whole["updates"], code.scaled(single.updates)
         if model.defines("predict", "predictor"):
-            rows = [as_array(model.predict(parameters, held, kept)) for held, _, kept in devices.each()]
-            pairs["predict and predictor"] = known["predictions"], np.array(rows)
+            rows = [
+                as_array(model.predict(parameters, profile, state)) for profile, _, state in devices.each()
+            ]
+            pairs["predict and predictor"] = whole["predictions"], np.array(rows)
         if broken := _differing(pairs, "differ", "let both compute the same, or define one"):
             return broken
     return None

@@ -69,13 +69,13 @@ class CountedFiltering(NeuralFiltering):
         self, parameters: Parameters, profile: Profile, random: np.random.Generator, state: State
     ) -> Update:
         """Return how training moves the items and the network, which items, and the user's vectors."""
-        made = super().update(parameters[:-1], profile, random, state)
-        moved = np.any([each.any(axis=1) for each in made.change[:2]], axis=0)
-        return made._replace(change=(*made.change, _MOVED * moved))
+        trained = super().update(parameters[:-1], profile, random, state)
+        moved = np.any([change.any(axis=1) for change in trained.change[:2]], axis=0)
+        return trained._replace(change=(*trained.change, _MOVED * moved))
 
-    def _moving(self, whole: Floats, arrays: list[Floats]) -> Callable[[Ints, list[Floats]], None]:
-        slope, parts = joined([np.zeros_like(each) for each in arrays])
-        mean, square, taken = np.zeros_like(whole), np.zeros_like(whole), count(1)
+    def _moving(self, flat: Floats, arrays: list[Floats]) -> Callable[[Ints, list[Floats]], None]:
+        slope, parts = joined([np.zeros_like(array) for array in arrays])
+        mean, square, taken = np.zeros_like(flat), np.zeros_like(flat), count(1)
 
         def move(items: Ints, slopes: list[Floats]) -> None:
             slope[:] = 0.0
@@ -84,7 +84,7 @@ class CountedFiltering(NeuralFiltering):
             square[:] += (1 - _SECOND) * (slope**2 - square)
             step = next(taken)
             size = np.sqrt(square / (1 - _SECOND**step)) + 1e-8
-            whole[:] -= self.rate / (1 - _FIRST**step) * mean / size
+            flat[:] -= self.rate / (1 - _FIRST**step) * mean / size
 
         return move
 
@@ -92,7 +92,7 @@ class CountedFiltering(NeuralFiltering):
         """Add the mean change of the network, and of items that of those who moved them, times their rate."""
         *changes, moved = update
         shares = np.where(moved > 0, moved / _MOVED, 1.0)[:, None]
-        changes[:2] = (each / shares for each in changes[:2])
+        changes[:2] = (change / shares for change in changes[:2])
         return super().step(parameters, (*changes, np.zeros_like(moved)), round_index)
 
     def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:

@@ -68,23 +68,23 @@ class GradientFactorization(DrawsNegatives, LocallyTrained):
         self, parameters: Parameters, profile: Profile, random: np.random.Generator, state: State
     ) -> Update:
         """Return minus the gradients of items' vectors, and the user's vector after its steps."""
-        (items,), own = parameters, state[0].copy()
+        (items,), vector = parameters, state[0].copy()
         change, losses = np.zeros_like(items), []
         for _ in range(self.epochs):
             chosen, labels = examples(random, profile, self.negatives)
             for places in batches(labels.size, self.batch, random):
-                losses.append(self._step(own, change, items, chosen[places], labels[places]))
-        return Update((change,), (own,), losses[0])
+                losses.append(self._step(vector, change, items, chosen[places], labels[places]))
+        return Update((change,), (vector,), losses[0])
 
-    def _step(self, own: Floats, change: Floats, items: Floats, chosen: Ints, labels: Floats) -> float:
+    def _step(self, vector: Floats, change: Floats, items: Floats, chosen: Ints, labels: Floats) -> float:
         """Move a user's vector and add to the change of items, in place; return the mean loss before."""
         rows = items[chosen]
-        errors = labels - rows @ own
-        own += 2 * self.rate * (errors @ rows - self.ridge * own)
+        errors = labels - rows @ vector
+        vector += 2 * self.rate * (errors @ rows - self.ridge * vector)
         # As the code has it, errors are those before the step, and the vector is that after it. Each place of
         # an item that was drawn twice is given the same sum.
         summed, times = (np.bincount(chosen, weights)[chosen] for weights in (errors, None))
-        change[chosen] += 2 * (np.outer(summed, own) - self.ridge * times[:, None] * rows)
+        change[chosen] += 2 * (np.outer(summed, vector) - self.ridge * times[:, None] * rows)
         return float(np.mean(errors**2))
 
     def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:

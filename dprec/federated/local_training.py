@@ -70,27 +70,28 @@ def others(random: np.random.Generator, profile: Profile, count: int) -> Ints:
 
     None where the user has all, or the device spares the rest.
     """
-    known = np.union1d(profile.items, profile.spared) if profile.spared.size else profile.items
-    left = profile.n_items - known.size
-    if not left:
+    excluded = np.union1d(profile.items, profile.spared) if profile.spared.size else profile.items
+    n_candidates = profile.n_items - excluded.size
+    if not n_candidates:
         return np.zeros(0, dtype=np.int64)
-    drawn = random.integers(left, size=count)
+    ranks = random.integers(n_candidates, size=count)
     # The item with so many before it that can be drawn.
-    skipped = np.searchsorted(known - np.arange(known.size), drawn, side="right")
-    return drawn + skipped
+    skipped = np.searchsorted(excluded - np.arange(excluded.size), ranks, side="right")
+    return ranks + skipped
 
 
 def scattered(rows: Floats, items: AnyInts, n_items: int) -> Floats:
     """Return rows at their items, each item once, and zeros elsewhere, shape (n_items, ...)."""
-    whole = np.zeros((n_items, *rows.shape[1:]))
-    whole[items] = rows
-    return whole
+    scattered_rows = np.zeros((n_items, *rows.shape[1:]))
+    scattered_rows[items] = rows
+    return scattered_rows
 
 
 def examples(random: np.random.Generator, profile: Profile, negatives: int) -> tuple[Ints, Floats]:
     """Return a user's items, then drawn ones, so many for each; and their labels, 1 or 0 of those drawn."""
-    drawn = others(random, profile, negatives * profile.items.size)
-    return np.concatenate([profile.items, drawn]), np.repeat([1.0, 0.0], [profile.items.size, drawn.size])
+    drawn_items = others(random, profile, negatives * profile.items.size)
+    labels = np.repeat([1.0, 0.0], [profile.items.size, drawn_items.size])
+    return np.concatenate([profile.items, drawn_items]), labels
 
 
 def chances(scores: Floats) -> Floats:

@@ -95,20 +95,20 @@ class LowRankUpdates(DrawsNegatives, LocallyTrained):
     ) -> Update:
         """Return what the device trains beside the factor of the round, and the user's vector after it."""
         (table, _), factor, gain = parameters, self._factor(parameters), self._gain
-        own, moved, losses = state[0].copy(), np.zeros((len(table), self.rank)), []
+        vector, moved, losses = state[0].copy(), np.zeros((len(table), self.rank)), []
         items, labels = examples(random, profile, self.negatives)
         for _ in range(self.epochs):
             for places in batches(items.size, self.batch, random):
                 chosen = items[places]
                 rows = table[chosen] + gain * moved[chosen] @ factor
-                scores = rows @ own
+                scores = rows @ vector
                 losses.append(cross_entropy(scores, labels[places]))
                 errors = chances(scores) - labels[places]
                 # The authors' rate is smaller by the gain, which the slopes therefore lack.
-                slopes = np.outer(errors, factor @ own) + 2 * self.ridge * rows @ factor.T
-                own -= self.rate * (errors @ rows / errors.size + 2 * self.ridge * own)
+                slopes = np.outer(errors, factor @ vector) + 2 * self.ridge * rows @ factor.T
+                vector -= self.rate * (errors @ rows / errors.size + 2 * self.ridge * vector)
                 np.subtract.at(moved, chosen, self.rate * slopes)
-        return Update((moved,), (own,), losses[0])
+        return Update((moved,), (vector,), losses[0])
 
     def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:
         """Return the scores of all items under the user's vector, shape (items,)."""
@@ -131,7 +131,7 @@ class LowRankUpdates(DrawsNegatives, LocallyTrained):
 @lru_cache(maxsize=8)
 def factor_of(number: int, rank: int, size: int) -> Floats:
     """Return orthonormal rows in directions that a public number draws evenly, shape (rank, size)."""
-    drawn = generator(number, "factor of a round").standard_normal((size, rank))
-    factor: Floats = np.linalg.qr(drawn)[0].T
+    directions = generator(number, "factor of a round").standard_normal((size, rank))
+    factor: Floats = np.linalg.qr(directions)[0].T
     factor.flags.writeable = False
     return factor

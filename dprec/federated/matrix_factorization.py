@@ -46,34 +46,34 @@ class AveragedFactorization(LocallyTrained):
     ) -> Update:
         """Return how training moves the user's items, and the user's vector after it."""
         before = parameters[0][profile.items]
-        own, items, count = state[0].copy(), before.copy(), len(before)
-        loss = float(np.mean(self._errors(own, items, profile.values) ** 2)) if count else np.nan
+        vector, items, count = state[0].copy(), before.copy(), len(before)
+        loss = float(np.mean(self._errors(vector, items, profile.values) ** 2)) if count else np.nan
         for _ in range(self.epochs):
-            self._train(own, items, profile.values, batches(count, self.batch, random))
+            self._train(vector, items, profile.values, batches(count, self.batch, random))
         change = scattered(items - before, profile.items, profile.n_items)
-        return Update((change,), (own,), loss)
+        return Update((change,), (vector,), loss)
 
     def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:
         """Return ratings, by the user's vector after a round of training with the items as they are."""
-        own = state[0].copy()
+        vector = state[0].copy()
         for _ in range(self.epochs):
             items = parameters[0][profile.items]
-            self._train(own, items, profile.values, batches(len(items), self.batch))
-        return parameters[0][:, 0] + own[0] + parameters[0][:, 1:] @ own[1:]
+            self._train(vector, items, profile.values, batches(len(items), self.batch))
+        return parameters[0][:, 0] + vector[0] + parameters[0][:, 1:] @ vector[1:]
 
-    def _train(self, own: Floats, items: Floats, values: Floats, order: Iterable[Ints]) -> None:
+    def _train(self, vector: Floats, items: Floats, values: Floats, order: Iterable[Ints]) -> None:
         """Take a step on each batch, of a user's vector and of the items, in place."""
         for places in order:
             rows = items[places]
-            errors = self._errors(own, rows, values[places])
-            of_items = np.outer(errors, own)
+            errors = self._errors(vector, rows, values[places])
+            of_items = np.outer(errors, vector)
             of_items[:, 0] = errors
             of_items[:, 1:] -= self.ridge * rows[:, 1:]
             rows[:, 0] = 1.0
-            own += self.rate * (errors @ rows - self.ridge * errors.size * own)
+            vector += self.rate * (errors @ rows - self.ridge * errors.size * vector)
             items[places] += self.rate * of_items
 
     @staticmethod
-    def _errors(own: Floats, items: Floats, values: Floats) -> Floats:
+    def _errors(vector: Floats, items: Floats, values: Floats) -> Floats:
         """Return by how much ratings are above what is predicted."""
-        return values - items[:, 0] - own[0] - items[:, 1:] @ own[1:]
+        return values - items[:, 0] - vector[0] - items[:, 1:] @ vector[1:]

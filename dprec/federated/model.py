@@ -86,8 +86,8 @@ class ContractError(InputError):
     @classmethod
     def in_words(cls, reason: str) -> "ContractError | None":
         """Return the error whose line is in a reason; None if there is none."""
-        told = _LINE.search(reason)
-        return None if told is None else cls(*told.groups())
+        match = _LINE.search(reason)
+        return None if match is None else cls(*match.groups())
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,21 +107,21 @@ class Devices:
         cls, profiles: Profiles, state: State, draws: RoundDraws, spared: Profiles | None = None
     ) -> Self:
         """Return devices that draw in a round what nobody else knows."""
-        own = draws.devices.asked(b"draws of a model")
+        device_draws = draws.devices.asked(b"draws of a model")
         # Other words of a user say whose updates are checked.
-        keys = [own.per_user(index, draws.round_index) for index in (3, 4)]
+        keys = [device_draws.per_user(index, draws.round_index) for index in (3, 4)]
         return cls(profiles, state, np.stack(keys, axis=1), spared)
 
     def of_users(self, users: AnyInts) -> Self:
         """Return some of the devices, in the order given."""
-        kept = tuple(each[users] for each in self.state)
+        state = tuple(array[users] for array in self.state)
         spared = None if self.spared is None else self.spared.of_users(users)
-        return type(self)(self.profiles.of_users(users), kept, self.keys[users], spared)
+        return type(self)(self.profiles.of_users(users), state, self.keys[users], spared)
 
     @classmethod
     def joined(cls, parts: "Sequence[Self]") -> Self:
         """Return the devices of several parts, one part after the other; they spare nothing."""
-        state = tuple(np.concatenate(each) for each in zip(*(part.state for part in parts), strict=True))
+        state = tuple(np.concatenate(arrays) for arrays in zip(*(part.state for part in parts), strict=True))
         profiles = Profiles.joined([part.profiles for part in parts])
         return cls(profiles, state, np.concatenate([part.keys for part in parts]))
 
@@ -133,7 +133,7 @@ class Devices:
             if self.spared is not None:
                 spared = slice(*self.spared.indptr[user : user + 2])
                 profile = profile._replace(spared=self.spared.items[spared])
-            yield profile, generator_of(self.keys[user]), tuple(each[user, ...] for each in self.state)
+            yield profile, generator_of(self.keys[user]), tuple(array[user, ...] for array in self.state)
 
 
 class Computed(NamedTuple):
@@ -248,42 +248,42 @@ class FederatedModel(Options):
 
 def one_by_one(model: FederatedModel, parameters: Parameters, devices: Devices) -> Computed:
     """Return what devices compute one after the other; see `FederatedModel.computed`."""
-    users, given = devices.profiles.n_users, read_only(parameters)
+    users, frozen = devices.profiles.n_users, read_only(parameters)
     rows = tuple(np.zeros((users, *shape)) for shape in model.sends(shapes_of(parameters)))
-    state, losses = tuple(each.copy() for each in devices.state), np.full(users, np.nan)
-    for user, (profile, random, kept) in enumerate(devices.each()):
+    state, losses = tuple(array.copy() for array in devices.state), np.full(users, np.nan)
+    for user, (profile, random, device_state) in enumerate(devices.each()):
         if not profile.items.size:
             continue
-        made = model.update(given, profile, random, read_only(kept))
-        if not isinstance(made, Update):
+        update = model.update(frozen, profile, random, read_only(device_state))
+        if not isinstance(update, Update):
             accepted = "dprec.federated.Update(change, state, loss), of which the last two can be left out"
-            raise ContractError.of(model, f"update returned {type(made).__name__}", accepted)
-        for name, maker, found, places in (
-            ("change", "sends" if model.defines("sends") else "start", made.change, rows),
-            ("state", "begin", made.state, state),
+            raise ContractError.of(model, f"update returned {type(update).__name__}", accepted)
+        for name, maker, returned, places in (
+            ("change", "sends" if model.defines("sends") else "start", update.change, rows),
+            ("state", "begin", update.state, state),
         ):
-            arrays = arrays_of(model, f"{name} is", found)
+            arrays = arrays_of(model, f"{name} is", returned)
             if len(arrays) != len(places):
                 as_many = f"{len(places)}, as {maker} returned"
                 raise ContractError.of(model, f"{name} of {len(arrays)} arrays", as_many)
-            for each, place in zip(arrays, places, strict=True):
-                place[user] = _shaped(model, name, each, place[user])
-        loss = as_array(made.loss)
+            for array, place in zip(arrays, places, strict=True):
+                place[user] = _shaped(model, name, array, place[user])
+        loss = as_array(update.loss)
         if loss.size != 1:
             raise ContractError.of(model, f"loss of shape {loss.shape}", "one number")
         losses[user] = loss.item()
     return Computed(rows, state, losses)
 
 
-def _shaped(model: FederatedModel, name: str, made: Any, place: Floats) -> Floats:
-    array = as_array(made)
+def _shaped(model: FederatedModel, name: str, returned: Any, place: Floats) -> Floats:
+    array = as_array(returned)
     for found, accepted, fits in (
         (f"shape {array.shape}", place.shape, array.shape == place.shape),
         (array.dtype, place.dtype, np.can_cast(array.dtype, place.dtype, "same_kind")),
     ):
         if not fits:
-            whole = f"{accepted}, the same for every user"
-            raise ContractError.of(model, f"{name} of a user is an array of {found}", whole)
+            expected = f"{accepted}, the same for every user"
+            raise ContractError.of(model, f"{name} of a user is an array of {found}", expected)
     return array
 
 
@@ -291,13 +291,15 @@ def begun(model: FederatedModel, n_items: int, scale: RatingScale, keys: Uint64s
     """Return what devices keep before their first round; ``keys``: of their generators, shape (users, 2)."""
     if not model.keeps:
         return ()
-    own = [arrays_of(model, "begin returned", model.begin(n_items, scale, generator_of(key))) for key in keys]
-    shapes = {tuple((each.shape, each.dtype) for each in state) for state in own}
+    states = [
+        arrays_of(model, "begin returned", model.begin(n_items, scale, generator_of(key))) for key in keys
+    ]
+    shapes = {tuple((array.shape, array.dtype) for array in state) for state in states}
     if others := [str(dtype) for _, dtype in chain(*shapes) if dtype.kind not in "biufc"]:
         raise ContractError.of(model, f"begin returned an array of {others[0]}", "numbers")
     if len(shapes) > 1:
         raise ContractError.of(model, "begin returned arrays of several shapes", "the same for every user")
-    return tuple(np.stack(each) for each in zip(*own, strict=True))
+    return tuple(np.stack(arrays) for arrays in zip(*states, strict=True))
 
 
 def as_array(value: Any) -> Floats:
@@ -320,12 +322,12 @@ def arrays_of(model: FederatedModel, said: str, values: Any) -> Parameters:
 
 def shapes_of(arrays: Sequence[AnyArray]) -> Shapes:
     """Return the shapes of some arrays."""
-    return tuple(each.shape for each in arrays)
+    return tuple(array.shape for array in arrays)
 
 
 def read_only(arrays: Sequence[AnyArray]) -> tuple[Any, ...]:
     """Return views of arrays through which nothing can be changed."""
-    views = tuple(each.view() for each in arrays)
+    views = tuple(array.view() for array in arrays)
     for view in views:
         view.flags.writeable = False
     return views

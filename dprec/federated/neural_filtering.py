@@ -87,22 +87,22 @@ class NeuralFiltering(DrawsNegatives, LocallyTrained):
         self, parameters: Parameters, profile: Profile, random: np.random.Generator, state: State
     ) -> Update:
         """Return how training moves the items and the network, and the user's vectors after it."""
-        drawn = [examples(random, profile, self.negatives) for _ in range(self.epochs)]
-        held, places = np.unique([items for items, _ in drawn], return_inverse=True)
-        n_items, labels = profile.n_items, drawn[0][1]
-        shared = (*(each[held] for each in parameters[:2]), *parameters[2:])
-        whole, arrays = joined([*shared, *state])
-        move, losses = self._moving(whole, arrays), []
+        samples = [examples(random, profile, self.negatives) for _ in range(self.epochs)]
+        trained, places = np.unique([items for items, _ in samples], return_inverse=True)
+        n_items, labels = profile.n_items, samples[0][1]
+        shared = (*(parameter[trained] for parameter in parameters[:2]), *parameters[2:])
+        flat, arrays = joined([*shared, *state])
+        move, losses = self._moving(flat, arrays), []
         for of_epoch in places.reshape(self.epochs, -1):
             for chosen in batches(labels.size, self.batch, random):
                 loss, *slopes = gradients(arrays[:-2], arrays[-2:], of_epoch[chosen], labels[chosen])
                 losses.append(loss)
                 move(of_epoch[chosen], [*slopes[0], *slopes[1]])
         moved = [new - old for new, old in zip(arrays[:-2], shared, strict=True)]
-        items = (scattered(each, held, n_items) for each in moved[:2])
+        items = (scattered(change, trained, n_items) for change in moved[:2])
         return Update((*items, *moved[2:]), tuple(arrays[-2:]), losses[0])
 
-    def _moving(self, whole: Floats, arrays: list[Floats]) -> Callable[[Ints, list[Floats]], None]:
+    def _moving(self, flat: Floats, arrays: list[Floats]) -> Callable[[Ints, list[Floats]], None]:
         """Return what takes the steps of a round in place, given the items of a batch and the slopes."""
         return partial(descend, self.rate, arrays)
 
@@ -113,51 +113,51 @@ class NeuralFiltering(DrawsNegatives, LocallyTrained):
 
 def joined(arrays: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
     """Return one array of all numbers, and its parts in the shapes of those given."""
-    whole = np.concatenate([each.ravel() for each in arrays])
-    parts = np.split(whole, np.cumsum([each.size for each in arrays])[:-1])
-    return whole, [part.reshape(each.shape) for part, each in zip(parts, arrays, strict=True)]
+    flat = np.concatenate([array.ravel() for array in arrays])
+    parts = np.split(flat, np.cumsum([array.size for array in arrays])[:-1])
+    return flat, [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
 
 
 def descend(rate: float, arrays: Sequence[Floats], items: Ints, slopes: Sequence[Floats]) -> None:
     """Step against the slopes in place, of which the first two have a row for each of some items."""
-    for whole, slope in zip(arrays[:2], slopes[:2], strict=True):
-        np.subtract.at(whole, items, rate * slope)
-    for whole, slope in zip(arrays[2:], slopes[2:], strict=True):
-        np.subtract(whole, rate * slope, out=whole)
+    for array, slope in zip(arrays[:2], slopes[:2], strict=True):
+        np.subtract.at(array, items, rate * slope)
+    for array, slope in zip(arrays[2:], slopes[2:], strict=True):
+        np.subtract(array, rate * slope, out=array)
 
 
 def _forward(
-    shared: Sequence[Floats], own: Sequence[Floats], multiplied: Floats, fed: Floats
+    shared: Sequence[Floats], vectors: Sequence[Floats], multiplied: Floats, fed: Floats
 ) -> tuple[Floats, ...]:
     """Return the layers of some items, and their scores."""
     first, first_bias, *network, output, bias = shared[2:]
-    width, size = own[0].size, own[1].size
+    width, size = vectors[0].size, vectors[1].size
     # What the first layer makes of the user is the same for every item.
-    layers = [np.maximum(own[1] @ first[:size] + first_bias + fed @ first[size:], 0.0)]
+    layers = [np.maximum(vectors[1] @ first[:size] + first_bias + fed @ first[size:], 0.0)]
     for weights, biases in zip(network[::2], network[1::2], strict=True):
         layers.append(np.maximum(layers[-1] @ weights + biases, 0.0))
-    scores = multiplied @ (own[0] * output[:width]) + layers[-1] @ output[width:] + bias
+    scores = multiplied @ (vectors[0] * output[:width]) + layers[-1] @ output[width:] + bias
     return *layers, scores
 
 
 def gradients(
-    shared: Sequence[Floats], own: Sequence[Floats], items: Ints, labels: Floats
+    shared: Sequence[Floats], vectors: Sequence[Floats], items: Ints, labels: Floats
 ) -> tuple[float, list[Floats], list[Floats]]:
     """Return the mean loss before a step, and slopes of the summed loss of a batch.
 
     By items' vectors in a batch, one row for each; by the network; and by the user's vectors.
     """
     first, _, *network, output, _ = shared[2:]
-    width, size, multiplied, fed = own[0].size, own[1].size, shared[0][items], shared[1][items]
-    *layers, scores = _forward(shared, own, multiplied, fed)
+    width, size, multiplied, fed = vectors[0].size, vectors[1].size, shared[0][items], shared[1][items]
+    *layers, scores = _forward(shared, vectors, multiplied, fed)
     loss, errors = cross_entropy(scores, labels), chances(scores) - labels
     of_product = errors @ multiplied
-    slopes = [np.concatenate([of_product * own[0], errors @ layers[-1]]), errors.sum(keepdims=True)]
+    slopes = [np.concatenate([of_product * vectors[0], errors @ layers[-1]]), errors.sum(keepdims=True)]
     at = np.outer(errors, output[width:]) * (layers[-1] > 0)
     for weights, below in zip(network[-2::-2], layers[-2::-1], strict=True):
         slopes = [below.T @ at, at.sum(axis=0), *slopes]
         at = at @ weights.T * (below > 0)
     summed = at.sum(axis=0)
-    slopes = [np.vstack([np.outer(own[1], summed), fed.T @ at]), summed, *slopes]
-    rows = [np.outer(errors, own[0] * output[:width]), at @ first[size:].T]
+    slopes = [np.vstack([np.outer(vectors[1], summed), fed.T @ at]), summed, *slopes]
+    rows = [np.outer(errors, vectors[0] * output[:width]), at @ first[size:].T]
     return loss, [*rows, *slopes], [of_product * output[:width], first[:size] @ summed]

@@ -77,27 +77,27 @@ class PersonalTables(DrawsNegatives, LocallyTrained):
         self, parameters: Parameters, profile: Profile, random: np.random.Generator, state: State
     ) -> Update:
         """Return how training moves the table, and the score function after it, with its scores."""
-        own, losses, table = state[0].copy(), [], parameters[0].copy()
+        weights, losses, table = state[0].copy(), [], parameters[0].copy()
         for _ in range(self.epochs):
             items, labels = examples(random, profile, self.negatives)
             for places in batches(labels.size, self.batch, random):
-                losses.append(self._train(own, table, items[places], labels[places]))
-        scores = table @ own[:-1] + own[-1]
-        return Update((table - parameters[0],), (own, scores), losses[0])
+                losses.append(self._train(weights, table, items[places], labels[places]))
+        scores = table @ weights[:-1] + weights[-1]
+        return Update((table - parameters[0],), (weights, scores), losses[0])
 
-    def _train(self, own: Floats, table: Floats, items: Ints, labels: Floats) -> float:
+    def _train(self, weights: Floats, table: Floats, items: Ints, labels: Floats) -> float:
         """Take both steps on one batch, in place; return its mean loss between them."""
         vectors = table[items]
-        errors = chances(vectors @ own[:-1] + own[-1]) - labels
-        own -= self.rate / labels.size * np.append(errors @ vectors, errors.sum())
-        scores = vectors @ own[:-1] + own[-1]
+        errors = chances(vectors @ weights[:-1] + weights[-1]) - labels
+        weights -= self.rate / labels.size * np.append(errors @ vectors, errors.sum())
+        scores = vectors @ weights[:-1] + weights[-1]
         step = self.rate * self.table_rate * len(table) / labels.size
         # Each place of an item that was drawn twice is given the same vector: that of both errors.
         summed = np.bincount(items, chances(scores) - labels)[items]
-        table[items] = vectors - np.outer(step * summed, own[:-1])
+        table[items] = vectors - np.outer(step * summed, weights[:-1])
         return cross_entropy(scores, labels)
 
     def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:
         """Return what the table refined last says of all items; the server's, of who never trained."""
-        own, scores = state
-        return scores if scores.any() else parameters[0] @ own[:-1] + own[-1]
+        weights, scores = state
+        return scores if scores.any() else parameters[0] @ weights[:-1] + weights[-1]

@@ -51,17 +51,17 @@ class OwnEdges(DrawsNegatives):
         """Return minus the slope of the summed loss of each of the user's items beside drawn ones."""
         (items,) = parameters
         wanted = np.repeat(profile.items, self.negatives)
-        drawn = others(random, profile, wanted.size)
-        wanted = wanted[: drawn.size]
-        own, share = self._user(items, profile)
-        apart = items[wanted] - items[drawn]
-        margins = apart @ own
+        negatives = others(random, profile, wanted.size)
+        wanted = wanted[: negatives.size]
+        vector, share = self._user(items, profile)
+        apart = items[wanted] - items[negatives]
+        margins = apart @ vector
         weights = 0.5 * (1 - np.tanh(margins / 2))
         # Every item moves along the user's vector, as far as its margins say.
-        along = (np.bincount(each, weights, profile.n_items) for each in (wanted, drawn))
-        change = np.outer(np.subtract(*along), own)
+        along = (np.bincount(chosen, weights, profile.n_items) for chosen in (wanted, negatives))
+        change = np.outer(np.subtract(*along), vector)
         change[profile.items] += share * (weights @ apart)
-        return Update((change,), loss=float(np.logaddexp(0.0, -margins).mean()) if drawn.size else np.nan)
+        return Update((change,), loss=float(np.logaddexp(0.0, -margins).mean()) if negatives.size else np.nan)
 
     def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:
         """Return the products of the user's vector with all items', shape (items,)."""

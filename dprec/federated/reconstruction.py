@@ -72,16 +72,16 @@ class FederatedReconstruction(DrawsNegatives, LocallyTrained):
         items, labels = examples(random, profile, self.negatives)
         order = random.permutation(items.size)
         support, query = np.split(order, [round(self.support * order.size)])
-        own = self._rebuilt(table, items[support], labels[support], random)
+        vector = self._rebuilt(table, items[support], labels[support], random)
         # The user's vector stays as it is, so that items move along it, by so many times its length.
-        moved, scores = np.zeros(len(table)), table @ own
+        moved, scores = np.zeros(len(table)), table @ vector
         loss = cross_entropy(scores[items[query]], labels[query])
         for _ in range(self.epochs):
             for places in batches(query.size, self.batch, random):
                 chosen = items[query[places]]
-                errors = chances(scores[chosen] + (own @ own) * moved[chosen]) - labels[query[places]]
+                errors = chances(scores[chosen] + (vector @ vector) * moved[chosen]) - labels[query[places]]
                 moved -= self.rate * np.bincount(chosen, errors, moved.size)
-        return Update((np.outer(moved, own),), loss=loss)
+        return Update((np.outer(moved, vector),), loss=loss)
 
     def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:
         """Return the scores of all items under the vector that all examples make, shape (items,)."""
@@ -91,9 +91,9 @@ class FederatedReconstruction(DrawsNegatives, LocallyTrained):
 
     def _rebuilt(self, table: Floats, items: Ints, labels: Floats, random: np.random.Generator) -> Floats:
         """Return the user's vector after steps from 0, given the item table, shape (size,)."""
-        own, rows = np.zeros(self.size), table[items]
+        vector, rows = np.zeros(self.size), table[items]
         for _ in range(self.support_epochs):
             for places in batches(items.size, self.batch, random):
                 chosen = rows[places]
-                own -= self.support_rate * ((chances(chosen @ own) - labels[places]) @ chosen)
-        return own
+                vector -= self.support_rate * ((chances(chosen @ vector) - labels[places]) @ chosen)
+        return vector

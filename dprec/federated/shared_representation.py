@@ -73,36 +73,36 @@ class SharedRepresentation(LocallyTrained):
     ) -> Update:
         """Return how training moves the user's items and the layer, and the head after it."""
         torch, values = required(), required().tensor(profile.values)
-        before = _given(parameters, profile)
-        known = described(*before)
-        loss = float((known @ torch.tensor(state[0]) - values).square().mean())
-        head = self._head(known, values, state, random)
-        trained = [each.clone().requires_grad_() for each in before]
+        before = _restricted(parameters, profile)
+        features = described(*before)
+        loss = float((features @ torch.tensor(state[0]) - values).square().mean())
+        head = self._head(features, values, state, random)
+        trained = [parameter.clone().requires_grad_() for parameter in before]
         for _ in range(self.epochs):
             for places in batches(len(values), self.batch, random):
                 errors = described(trained[0][places], *trained[1:]) @ head - values[places]
                 slopes = torch.autograd.grad(errors.square().sum() / 2, trained)
                 with torch.no_grad():
-                    for whole, slope in zip(trained, slopes, strict=True):
-                        whole.sub_(self.rate * slope)
+                    for parameter, slope in zip(trained, slopes, strict=True):
+                        parameter.sub_(self.rate * slope)
         items, *layer = ((new - old).detach().numpy() for new, old in zip(trained, before, strict=True))
         return Update((scattered(items, profile.items, profile.n_items), *layer), (head.numpy(),), loss)
 
     def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:
         """Return ratings, by the head after a round of training with the representation as it is."""
         values = required().tensor(profile.values)
-        head = self._head(described(*_given(parameters, profile)), values, state)
+        head = self._head(described(*_restricted(parameters, profile)), values, state)
         scores: Floats = (described(*map(required().tensor, parameters)) @ head).numpy()
         return scores
 
     def _head(
-        self, known: Tensor, values: Tensor, state: State, random: np.random.Generator | None = None
+        self, features: Tensor, values: Tensor, state: State, random: np.random.Generator | None = None
     ) -> Tensor:
         """Return the head after steps against half the summed squared errors, given what it multiplies."""
         head: Tensor = required().tensor(state[0])
         for _ in range(self.head_epochs):
             for places in batches(len(values), self.batch, random):
-                rows = known[places]
+                rows = features[places]
                 head -= self.rate * ((rows @ head - values[places]) @ rows)
         return head
 
@@ -116,9 +116,9 @@ def required() -> Any:
     return torch
 
 
-def _given(parameters: Parameters, profile: Profile) -> list[Tensor]:
+def _restricted(parameters: Parameters, profile: Profile) -> list[Tensor]:
     """Return the vectors of the user's items, and the layer."""
-    return [required().tensor(each) for each in (parameters[0][profile.items], *parameters[1:])]
+    return [required().tensor(parameter) for parameter in (parameters[0][profile.items], *parameters[1:])]
 
 
 def described(items: Tensor, weights: Tensor, biases: Tensor) -> Tensor:

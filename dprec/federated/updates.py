@@ -83,7 +83,7 @@ class UpdateCode:
     def pack(self, parameters: Parameters) -> bytes:
         """Return parameters as they are broadcast, in single precision, and the clip if it adapts."""
         sent = (*parameters, np.array(self.clip)) if self.bit else parameters
-        return b"".join(np.ascontiguousarray(each, dtype=_NUMBER).tobytes() for each in sent)
+        return b"".join(np.ascontiguousarray(array, dtype=_NUMBER).tobytes() for array in sent)
 
     def unpack(self, data: bytes) -> tuple[Self, Parameters]:
         """Read a broadcast, with the code for its clip; raises ValueError when it is malformed."""
@@ -107,8 +107,8 @@ class UpdateCode:
         if self.deviation:
             sending = np.ones(len(steps), dtype=np.bool_) if senders is None else senders
             counts, places = sending * self.width, np.tile(np.arange(self.width), len(steps))
-            own = draws.devices, draws.devices.asked(b"further bits of noise")
-            words = (each.per_cell(counts, places, draws.round_index) for each in own)
+            streams = draws.devices, draws.devices.asked(b"further bits of noise")
+            words = (stream.per_cell(counts, places, draws.round_index) for stream in streams)
             deviates = fine_deviates(*words).reshape(steps.shape)
             steps = (steps + np.rint(deviates * (self.deviation * STEPS))).astype(np.int32)
         return Pieces(steps.astype(self._number).tobytes(), self.report_bytes * np.arange(len(steps) + 1))
@@ -164,9 +164,9 @@ class UpdateCode:
         """Return which reports are valid, their sum, the numbers of whole ones, and which of these are."""
         from dprec.kernels.updates import add_up
 
-        whole = Pieces.of(reports)
-        valid = whole.sizes == self.report_bytes
-        data = whole.chosen(np.flatnonzero(valid)).data
+        pieces = Pieces.of(reports)
+        valid = pieces.sizes == self.report_bytes
+        data = pieces.chosen(np.flatnonzero(valid)).data
         rows = np.frombuffer(data, dtype=self._number).reshape(-1, self.width).astype(np.int32)
         total, fits = np.zeros(self.width, dtype=np.int64), np.empty(len(rows), dtype=np.bool_)
         longest = 0 if self.deviation else STEPS
@@ -182,8 +182,8 @@ class UpdateCode:
 
     def possible(self, aggregate: Aggregate) -> bool:
         """Return whether valid reports can have a sum that somebody else added up."""
-        most = aggregate.users * self._largest
-        return all_between(aggregate.total, -most, most)
+        bound = aggregate.users * self._largest
+        return all_between(aggregate.total, -bound, bound)
 
     def released(
         self, total: Ints, users: float, deviation: float, draws: ReleaseDraws
@@ -215,9 +215,9 @@ def _cut(numbers: Floats, shapes: Shapes) -> Parameters:
 
 def _rows(updates: Parameters) -> Floats:
     """Return updates as rows of doubles, shape (users, size)."""
-    rows = [each.reshape(len(each), -1) for each in updates]
-    whole = rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1)
-    return np.ascontiguousarray(whole, dtype=np.float64)
+    rows = [update.reshape(len(update), -1) for update in updates]
+    joined = rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1)
+    return np.ascontiguousarray(joined, dtype=np.float64)
 
 
 def code_of(
@@ -225,6 +225,6 @@ def code_of(
 ) -> UpdateCode:
     """Return how the updates of a model for a catalogue are sent; see `UpdateCode`."""
     # What a model starts with is drawn, but its shapes are not.
-    made = model.start(n_items, scale, np.random.Generator(np.random.PCG64(0)))
-    received = shapes_of(arrays_of(model, "start returned", made))
+    parameters = model.start(n_items, scale, np.random.Generator(np.random.PCG64(0)))
+    received = shapes_of(arrays_of(model, "start returned", parameters))
     return UpdateCode(model.sends(received), clip, deviation, bit, received)
