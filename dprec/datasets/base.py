@@ -93,8 +93,8 @@ class Dataset(Options):
 
     def represented(self, users: int) -> int | None:
         """Return the population of copies that so many users represent; None if it is simulated."""
-        population, most = self.copies or 0, self.simulated_up_to
-        return None if most is None or population <= max(most, users) else population
+        population, limit = self.copies or 0, self.simulated_up_to
+        return None if limit is None or population <= max(limit, users) else population
 
     @abstractmethod
     def load(self) -> Ratings:
@@ -217,7 +217,7 @@ class Dataset(Options):
 def as_typed(value: Any, flag: Callable[[bool], str]) -> str:
     """Return a setting as it is typed, given how one that is true or false is."""
     if isinstance(value, list | tuple):
-        return f"[{', '.join(as_typed(each, flag) for each in value)}]"
+        return f"[{', '.join(as_typed(element, flag) for element in value)}]"
     if isinstance(value, str):
         # Elsewhere than in Python, a plain word is as good without quotes.
         plain = re.fullmatch(r"[A-Za-z_][\w '%+=<>().*-]*", value) and value.lower() not in _NOT_TEXTS
@@ -256,16 +256,16 @@ def locate(path: str, *names: str) -> Path:
     try:
         place = Path(path).expanduser()
         candidates = [place / name for name in names] if place.is_dir() else [place]
-        found = next((each for each in candidates if each.exists()), None)
+        file = next((candidate for candidate in candidates if candidate.exists()), None)
     except (OSError, RuntimeError) as error:  # of a name that is too long, and of expanduser
         raise InputError(shown(path), str(error).lower(), "a path that can be opened") from None
     wanted = " or ".join(names)
-    if place.is_dir() and (found is None or not names):
+    if place.is_dir() and (file is None or not names):
         listed = not names and (place / "train.txt").is_file()
         accepted = f"a file; or --set 'dataset={{kind: lightgcn, path: {place}}}'" if listed else "a file"
         folder = f"a folder without {wanted}" if names else "a folder"
         raise InputError(str(place), folder, accepted + (" or the folder that holds it" if names else ""))
-    if found is None:
+    if file is None:
         accepted = f"the file {wanted}, or its folder" if names else "a file"
         start = "" if place.is_absolute() else f", from {Path.cwd()}"
         raise InputError(
@@ -273,7 +273,7 @@ def locate(path: str, *names: str) -> Path:
             f"no such file or folder{start}",
             f"{accepted}: --set dataset.path=PATH, or dprec fetch",
         )
-    return found
+    return file
 
 
 def threshold_of(rule: str) -> tuple[float, bool]:
@@ -320,22 +320,21 @@ def read_parts(
     """
     user_ids = in_one_space([part.users for part in parts], [users for users, _ in spaces])
     item_ids = in_one_space([part.items for part in parts], [items for _, items in spaces])
-    made = tuple(Ratings.from_rows(rows, scale, user_ids=user_ids, item_ids=item_ids) for rows in parts)
-    for place, (rows, ratings) in enumerate(zip(parts, made, strict=True)):
-        if not np.any((made[0].counts > 0) & (ratings.counts > 0)):
+    loaded = tuple(Ratings.from_rows(rows, scale, user_ids=user_ids, item_ids=item_ids) for rows in parts)
+    for place, (rows, ratings) in enumerate(zip(parts, loaded, strict=True)):
+        if not np.any((loaded[0].counts > 0) & (ratings.counts > 0)):
             found = f"none of the users of {parts[0].source}"
             raise InputError(rows.source, found, "ratings of the same users")
-        for other, known in zip(parts[:place], made[:place], strict=True):
-            leaks = np.flatnonzero(np.isin(ratings.cells, known.cells))
+        for earlier_rows, earlier in zip(parts[:place], loaded[:place], strict=True):
+            leaks = np.flatnonzero(np.isin(ratings.cells, earlier.cells))
             if leaks.size:
                 user, item = ratings.users[leaks[0]], ratings.items[leaks[0]]
                 users, items = rows.users.within(user_ids, "user"), rows.items.within(item_ids, "item")
                 row = int(np.flatnonzero((users == user) & (items == item))[0])
-                found = (
-                    f"the rating of item {item_ids[item]} by user {user_ids[user]} is in {other.source} too"
-                )
+                rating = f"the rating of item {item_ids[item]} by user {user_ids[user]}"
+                found = f"{rating} is in {earlier_rows.source} too"
                 raise rows.error(row, found, "each rating in one part")
-    return made
+    return loaded
 
 
 def united(*parts: Ratings) -> Ratings:

@@ -74,12 +74,14 @@ def _ranks(role: Role) -> tuple[frozenset[str], ...]:
     if role not in _KINDS:
         return tuple(frozenset([name]) for name in _NAMES[role])
     endings = ("id", "ids", "idx", "index", "no", "number", "key", "code")
-    own, *others = _KINDS[role]
+    first_kind, *other_kinds = _KINDS[role]
     return (
-        frozenset(f"{own}{ending}" for ending in endings),
-        frozenset([*(f"{kind}{ending}" for kind in others for ending in endings), *_IDS[role]]),
-        frozenset([own]),
-        frozenset([*others, *_CALLED[role], *(f"{kind}{name}" for kind in _KINDS[role] for name in _TITLES)]),
+        frozenset(f"{first_kind}{ending}" for ending in endings),
+        frozenset([*(f"{kind}{ending}" for kind in other_kinds for ending in endings), *_IDS[role]]),
+        frozenset([first_kind]),
+        frozenset(
+            [*other_kinds, *_CALLED[role], *(f"{kind}{name}" for kind in _KINDS[role] for name in _TITLES)]
+        ),
     )
 
 
@@ -90,15 +92,15 @@ def candidates(role: Role, header: Sequence[str]) -> list[int]:
     """
     plain = [_plain(name) for name in header]
     for names in _ranks(role):
-        if found := [place for place, name in enumerate(plain) if name in names]:
-            return found
+        if places := [place for place, name in enumerate(plain) if name in names]:
+            return places
     return []
 
 
 def find_column(role: Role, header: Sequence[str]) -> int | None:
     """Return the position of a role's column; None unless just one seems to hold it."""
-    found = candidates(role, header)
-    return found[0] if len(found) == 1 else None
+    places = candidates(role, header)
+    return places[0] if len(places) == 1 else None
 
 
 def column_place(column: str | int, header: Sequence[str], source: str) -> int:
@@ -143,9 +145,9 @@ def _without_few(values: Floats, counts: Ints, low: float | None, high: float | 
     below = np.concatenate([[0], np.cumsum(counts)])
     above = np.concatenate([[0], np.cumsum(counts[::-1])])
     starts = np.arange(1 if low is not None else np.searchsorted(below, budget, "right"))
-    left = budget - below[starts]
+    budget_above = budget - below[starts]
     ends = values.size - (
-        np.searchsorted(above, left, "right") - 1 if high is None else np.zeros_like(starts)
+        np.searchsorted(above, budget_above, "right") - 1 if high is None else np.zeros_like(starts)
     )
     reaches = values[np.maximum(ends - 1, 0)] - values[np.minimum(starts, values.size - 1)]
     best = int(np.argmin(reaches)) if starts.size else 0
@@ -279,18 +281,18 @@ class RatingColumns(Options):
         numeric: Collection[int] | None,
     ) -> SettingError:
         """Return the error for roles that no column seems to hold, or several do."""
-        left = [n for n in range(len(header)) if n not in {*chosen, *candidates("timestamp", header)}]
+        unused = [n for n in range(len(header)) if n not in {*chosen, *candidates("timestamp", header)}]
         contending = candidates(unclear[0], header)
         listed = _listed(repr(header[place]) for place in contending or range(len(header)))
         holds = " and ".join(f"the {role}s" for role in (unclear[:1] if contending else unclear))
         found = f"{source}: which of the columns {listed} holds {holds} is not clear"
-        if len(left) < len(unclear):
+        if len(unused) < len(unclear):
             return SettingError(
                 f"{unclear[0]}_column", f"{found}: none is left", of_one_item(source.removesuffix(", line 1"))
             )
         accepted, settings = [], dict[str, Any]()
         for role in unclear:
-            likely = [n for n in contending or left if n not in settings.values()]
+            likely = [n for n in contending or unused if n not in settings.values()]
             likely = [n for n in likely if role != "rating" or numeric is None or n in numeric]
             settings |= {f"{role}_column": likely[0]} if likely else {}
         for column, place in settings.items():
@@ -359,8 +361,8 @@ class RatingColumns(Options):
             return RatingScale(np.array([low, max(high, low + 1)]), continuous=True)
         distinct, counts = np.unique(values, return_counts=True)
         least, most = float(distinct[0]), float(distinct[-1])
-        given = self.low is not None and self.high is not None
-        if least == most and not given:
+        ends_given = self.low is not None and self.high is not None
+        if least == most and not ends_given:
             ends = {"low": min(1.0, least), "high": max(5.0, least), "step": 1.0}
             ends = {name: end for name, end in ends.items() if getattr(self, name) is None}
             lists = f"; or {self.written({'positive': '> 0'})} if they say who has what" if least > 0 else ""
@@ -380,11 +382,11 @@ class RatingColumns(Options):
             try:
                 return RatingScale.evenly(low, high, self.step, continuous=self.continuous is True)
             except InputError as error:
-                if given:
+                if ends_given:
                     raise
                 raise SettingError("step", error.found, self._with_ends(low, high, self.step)) from None
         step = None if self.continuous else _even_step(np.unique([low, high, *distinct]))
-        if step is None and not self.continuous and (self.continuous is False or not given):
+        if step is None and not self.continuous and (self.continuous is False or not ends_given):
             apart = float(np.diff(distinct).min(initial=high - low))
             found = f"ratings from {low:g} to {high:g} that are as little as {apart:g} apart"
             raise SettingError(
@@ -400,15 +402,15 @@ class RatingColumns(Options):
         beside four or more; and no gap may lie above the only negative value.
         """
         for find_bulk in (_without_few, _without_sentinel):
-            kept = find_bulk(values, counts, self.low, self.high)
-            inside, odd = values[kept], np.delete(values, kept)
+            bulk = find_bulk(values, counts, self.low, self.high)
+            inside, odd = values[bulk], np.delete(values, bulk)
             if not odd.size:
                 continue
             listed = ", ".join(f"{value:g}" for value in odd[:_LISTED]) + (
                 " ..." if odd.size > _LISTED else ""
             )
             reaches = f"{inside[0]:g} to {inside[-1]:g} to {values[0]:g} to {values[-1]:g}"
-            number = f"{np.delete(counts, kept).sum():,} of {counts.sum():,} ratings ({listed})"
+            number = f"{np.delete(counts, bulk).sum():,} of {counts.sum():,} ratings ({listed})"
             ends = {"low": float(values[0])} if inside[0] > values[0] else {}
             ends |= {"high": float(values[-1])} if inside[-1] < values[-1] else {}
             accepted = f"{self.written(ends)} if {'it is a rating' if odd.size == 1 else 'they are ratings'}"

@@ -169,10 +169,10 @@ def _lines(path: Path) -> pl.LazyFrame:
     return _scanned(path, "\0", None, 2).select(line=pl.col("0").fill_null(""), zero="1")
 
 
-def lines_of(path: Path, most: int = 2**31 - 1) -> list[str]:
+def lines_of(path: Path, limit: int = 2**31 - 1) -> list[str]:
     """Return the first lines of a file, by default all, without their ends; none of an empty file."""
     with readable(path):
-        lines = _lines(path).head(most).collect()
+        lines = _lines(path).head(limit).collect()
     if lines["zero"].count() and (fault := _fault(path)):
         raise fault
     return list(lines["line"])
@@ -394,8 +394,8 @@ class _Table:
                     raise error(int(row), name, cells[row].strip(_BLANK))
             # 7.0 is 7, as a program writes it that took identifiers for measurements.
             shortest = stripped.str.replace(r"\.0+$", "") if numbers.all() else stripped
-            whole = _integers(shortest)
-            return as_texts(stripped, f"{self.path}, {name}") if whole is None else whole
+            integers = _integers(shortest)
+            return as_texts(stripped, f"{self.path}, {name}") if integers is None else integers
 
         return Identifiers.of_texts(cells, meaning)
 
@@ -497,8 +497,8 @@ def _cells(path: Path, layout: TextLayout, width: int) -> pl.LazyFrame:
 def _usually_quoted(line: pl.Expr, mark: str) -> pl.Expr:
     r"""Return lines with quotes inside quotes written as "", for \", and without blanks before a quote."""
     end = f"({re.escape(mark)}|$)"
-    kept = line.str.replace_all(rf'\\"{end}', "\0${1}")  # a backslash that ends its cell
-    doubled = kept.str.replace_all('\\"', '""', literal=True).str.replace_all("\0", '\\"', literal=True)
+    marked = line.str.replace_all(rf'\\"{end}', "\0${1}")  # a backslash that ends its cell
+    doubled = marked.str.replace_all('\\"', '""', literal=True).str.replace_all("\0", '\\"', literal=True)
     return doubled.str.replace_all(rf'(^|{re.escape(mark)})[ \t]+"', '${1}"')
 
 
@@ -517,13 +517,13 @@ def _checked(path: Path, layout: TextLayout, lines: pl.LazyFrame, widths: pl.Exp
     total = int(lines.select(pl.len()).collect().item())
     if faults.is_empty():
         return total
-    row, text, _, found = faults.row(0)
+    row, text, _, n_cells = faults.row(0)
     empty = faults["line"].str.strip_chars() == ""
     if faults.height == total - row and empty.all() and not faults["zero"].count():
         return int(row)
-    columns = f"{found} column{'s' if found != 1 else ''}" if text.strip() else "an empty line"
+    columns = f"{n_cells} column{'s' if n_cells != 1 else ''}" if text.strip() else "an empty line"
     accepted = f"{width} columns separated by {layout.described_separator}"
-    if found is None:
+    if n_cells is None:
         columns = "a quote that does not end with its cell"
         accepted = f"quoted cells that end on their line, as those of: {_WITHOUT_TEXTS}"
     where = f"{path}, line {row + layout.header + 1}"

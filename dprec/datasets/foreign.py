@@ -150,18 +150,18 @@ def is_json_lines(first_line: str) -> bool:
 
 def refuse_text(path: Path, lines: Sequence[str]) -> None:
     """Refuse a text that is known to be no table, given its first lines; raises InputError."""
-    told, where = [line for line in lines if line.strip()], Path(f"{path}, line 1")
+    filled, where = [line for line in lines if line.strip()], Path(f"{path}, line 1")
     # A comment of ARFF comes before what it is known by.
-    first = next((line for line in told if not re.match("%[^%]", line)), "")
+    first = next((line for line in filled if not re.match("%[^%]", line)), "")
     for pattern, found, accepted in _TEXTS:
         if re.match(pattern, first):
             _refuse(where, found.replace("{line}", shown(repr(first))), accepted, path)
-    rows = [line for line in told if line[0] not in "#%"] or told
-    widths = {len(split_line(line, found_separator(rows))) for line in (*told[:1], *rows[:1])}
+    rows = [line for line in filled if line[0] not in "#%"] or filled
+    widths = {len(split_line(line, found_separator(rows))) for line in (*filled[:1], *rows[:1])}
     # A header may begin with the mark of a comment; it has a name for each column.
-    if told and (told[0][0] == "%" or (told[0][0] == "#" and len(widths) > 1)):
+    if filled and (filled[0][0] == "%" or (filled[0][0] == "#" and len(widths) > 1)):
         accepted = "the lines without comments: grep -v '^[#%]' {file} > ratings.csv"
-        _refuse(where, f"a comment, {shown(repr(told[0]))}", accepted, path)
+        _refuse(where, f"a comment, {shown(repr(filled[0]))}", accepted, path)
 
 
 def _refuse(where: Path, found: str, accepted: str, file: Path | None = None) -> None:
@@ -201,9 +201,9 @@ def _check_matrix(rows: Sequence[Sequence[str]], separator: str, source: str) ->
         found = f"{len(rows[0])} columns, the first of how many of the others are not 99, as of Jester"
         raise InputError(source, found, f"--set 'dataset={{kind: jester, path: {source}}}'")
     cells = {cell.strip() for row in rows[1:] for cell in row[1:]}
-    given = {cell for cell in cells if cell.lower() not in {"", "nan", "na", "null", "none", "?"}}
+    values = {cell for cell in cells if cell.lower() not in {"", "nan", "na", "null", "none", "?"}}
     # Ratings in the first lines of a matrix have few different values; identifiers of items have more.
-    if not 0 < len(given) <= 30 or not all(map(is_number, given)):
+    if not 0 < len(values) <= 30 or not all(map(is_number, values)):
         return
     read = _in_python(source)
     if separator != ",":
@@ -213,7 +213,7 @@ def _check_matrix(rows: Sequence[Sequence[str]], separator: str, source: str) ->
     read += "" if header else ", header=None"
     users = [row[0] for row in rows[header:]]
     read += ", index_col=0" if len(set(users)) == len(users) else ""
-    unrated = sorted({"-1", "0", "99"} & {f"{float(cell):g}" for cell in given})
+    unrated = sorted({"-1", "0", "99"} & {f"{float(cell):g}" for cell in values})
     missing = f"with --set dataset.missing=[{','.join(unrated)}], if not rated; " if unrated else ""
     believed = "or, if a line is a rating, --set dataset.user_column=1"
     found = f"{len(rows[0])} columns of few different numbers, as of a column per item"
@@ -234,5 +234,5 @@ def _with_times_third(rows: Sequence[Sequence[str]], source: str) -> str:
 
 def of_one_item(source: str) -> str:
     """Return what makes a table of lines (user, rating, date), whose item is the file."""
-    made = f"awk -F, -v OFS=, '{{print $1,\"ITEM\",$2,$3}}' {quote(source)} >> ratings.csv"
-    return f"of one item's users, ratings and dates, its name in a column: {made}"
+    command = f"awk -F, -v OFS=, '{{print $1,\"ITEM\",$2,$3}}' {quote(source)} >> ratings.csv"
+    return f"of one item's users, ratings and dates, its name in a column: {command}"

@@ -72,30 +72,33 @@ def ratings_from(
     ``positive``: the rule that is to cut the ratings, whose scale need not be found then. Raises InputError
     under "dataset" or "test", when they cannot be used as ratings.
     """
-    held = {"dataset": ratings} if test is None else {"dataset": ratings, "test": test}
-    known = []
-    for source, part in held.items():
+    sources = {"dataset": ratings} if test is None else {"dataset": ratings, "test": test}
+    scales = []
+    for source, part in sources.items():
         if isinstance(part, Ratings):
             if not part.count:
                 raise InputError(source, "no ratings", "at least one")
-            known.append(part.scale)
+            scales.append(part.scale)
     if test is None and isinstance(ratings, Ratings):
         return (ratings,)
-    parts = [_rows(part, columns, source) for source, part in held.items()]
+    parts = [_rows(part, columns, source) for source, part in sources.items()]
     agreeing = [rows.agreeing(duplicates, passing(positive)) for rows, _ in parts]
-    if known:
-        scale = known[0]
-        for other in known[1:]:
-            if not (np.array_equal(other.values, scale.values) and other.continuous == scale.continuous):
+    if scales:
+        scale = scales[0]
+        for other_scale in scales[1:]:
+            if not (
+                np.array_equal(other_scale.values, scale.values)
+                and other_scale.continuous == scale.continuous
+            ):
                 accepted = f"that of dataset: {scale.describe()}"
-                raise InputError("test", f"a scale of {other.describe()}", accepted)
+                raise InputError("test", f"a scale of {other_scale.describe()}", accepted)
     else:
         values = np.concatenate([rows.values for rows in agreeing])
         scale = columns.scale(values, "dataset", counted=positive is not None)
     if len(parts) == 1:
         users, items = parts[0][1] or (None, None)
         return (Ratings.from_rows(agreeing[0], scale, user_ids=users, item_ids=items),)
-    return read_fold(agreeing[0], agreeing[1], scale, [each for _, each in parts if each is not None])
+    return read_fold(agreeing[0], agreeing[1], scale, [spaces for _, spaces in parts if spaces is not None])
 
 
 def holds_profiles(held: Mapping[Any, Any]) -> bool:
@@ -103,66 +106,66 @@ def holds_profiles(held: Mapping[Any, Any]) -> bool:
     return bool(held) and all(isinstance(profile, Mapping) for profile in held.values())
 
 
-def _rows(held: HeldRatings, settings: RatingColumns, source: str) -> tuple[RatingRows, _Spaces]:
+def _rows(ratings: HeldRatings, settings: RatingColumns, source: str) -> tuple[RatingRows, _Spaces]:
     """Return the rows of ratings that are held in Python, and all users and items if they are known."""
     import scipy.sparse as sp
 
-    if isinstance(held, Ratings):
-        return held.to_rows(source), (held.user_ids, held.item_ids)
+    if isinstance(ratings, Ratings):
+        return ratings.to_rows(source), (ratings.user_ids, ratings.item_ids)
     spaces: _Spaces = None
     columns: Sequence[Any]
     names: Sequence[str] = ()
-    if sp.issparse(held):
-        columns, spaces = _sparse(held, source)
+    if sp.issparse(ratings):
+        columns, spaces = _sparse(ratings, source)
     else:
-        columns, names = _columns(held, settings, source)
+        columns, names = _columns(ratings, settings, source)
     rows = table_rows([*columns, None] if len(columns) == 2 else columns, source, names)
     return settings.cleaned(rows), spaces
 
 
-def _columns(held: Any, settings: RatingColumns, source: str) -> tuple[Sequence[Any], Sequence[str]]:
+def _columns(ratings: Any, settings: RatingColumns, source: str) -> tuple[Sequence[Any], Sequence[str]]:
     """Return columns of users, items, and perhaps ratings and times, with their names if they have any."""
-    if hasattr(held, "collect_schema") and hasattr(held, "collect"):
+    if hasattr(ratings, "collect_schema") and hasattr(ratings, "collect"):
         try:
-            held = held.collect()  # of polars
+            ratings = ratings.collect()  # of polars
         except Exception as error:  # Its steps can raise anything of polars.
             raise InputError(source, f"a lazy frame that raised {error}", _ACCEPTED) from None
-    if hasattr(held, "columns") and (hasattr(held, "iloc") or hasattr(held, "lazy")):
-        if getattr(getattr(held, "index", None), "nlevels", 1) > 1:
-            held = held.reset_index()
-        return _of_frame(held, settings, source)
-    if getattr(getattr(held, "index", None), "nlevels", 0) == 2:  # a series of pandas
-        names = [str(name or f"level {level}") for level, name in enumerate(held.index.names, 1)]
+    if hasattr(ratings, "columns") and (hasattr(ratings, "iloc") or hasattr(ratings, "lazy")):
+        if getattr(getattr(ratings, "index", None), "nlevels", 1) > 1:
+            ratings = ratings.reset_index()
+        return _of_frame(ratings, settings, source)
+    if getattr(getattr(ratings, "index", None), "nlevels", 0) == 2:  # a series of pandas
+        names = [str(name or f"level {level}") for level, name in enumerate(ratings.index.names, 1)]
         swapped = (find_column("item", names), find_column("user", names)) == (0, 1)
-        levels = [held.index.get_level_values(level) for level in (0, 1)][:: -1 if swapped else 1]
-        return (*levels, held.to_numpy()), (*names[:: -1 if swapped else 1], str(held.name or "values"))
-    if isinstance(held, Mapping) and holds_profiles(held):
-        rows = [(user, item, value) for user, profile in held.items() for item, value in profile.items()]
+        levels = [ratings.index.get_level_values(level) for level in (0, 1)][:: -1 if swapped else 1]
+        return (*levels, ratings.to_numpy()), (*names[:: -1 if swapped else 1], str(ratings.name or "values"))
+    if isinstance(ratings, Mapping) and holds_profiles(ratings):
+        rows = [(user, item, value) for user, profile in ratings.items() for item, value in profile.items()]
         return _transposed(rows, source), ()
-    if isinstance(held, np.ndarray):
-        if held.ndim == 2 and held.shape[1] in (2, 3, 4):
-            return list(held.T), ()
+    if isinstance(ratings, np.ndarray):
+        if ratings.ndim == 2 and ratings.shape[1] in (2, 3, 4):
+            return list(ratings.T), ()
         matrix = "scipy.sparse.coo_array(array) if it is users x items with 0 for no rating"
-        raise InputError(source, f"an array of shape {held.shape}", f"{matrix}; or {_ACCEPTED}")
-    if isinstance(held, Sequence) and held and not isinstance(held, str | bytes):
-        return _of_sequence(held, source), ()
-    raise InputError(source, f"a value of type {type(held).__name__}", _ACCEPTED)
+        raise InputError(source, f"an array of shape {ratings.shape}", f"{matrix}; or {_ACCEPTED}")
+    if isinstance(ratings, Sequence) and ratings and not isinstance(ratings, str | bytes):
+        return _of_sequence(ratings, source), ()
+    raise InputError(source, f"a value of type {type(ratings).__name__}", _ACCEPTED)
 
 
-def _of_sequence(held: Sequence[Any], source: str) -> Sequence[Any]:
+def _of_sequence(rows: Sequence[Any], source: str) -> Sequence[Any]:
     """Return the columns of rows that are tuples, or lists where they cannot be columns; or columns."""
-    several = len(held) in (2, 3, 4)
-    short = all(isinstance(each, list) and len(each) in (2, 3, 4) for each in held)
-    if several and short and isinstance(held, list):
-        found = f"{len(held)} lists of {len(held[0])}, which may be rows or columns"
+    several = len(rows) in (2, 3, 4)
+    short = all(isinstance(row, list) and len(row) in (2, 3, 4) for row in rows)
+    if several and short and isinstance(rows, list):
+        found = f"{len(rows)} lists of {len(rows[0])}, which may be rows or columns"
         raise InputError(source, found, "rows as tuples, or columns as arrays of NumPy")
-    if all(isinstance(row, tuple) for row in held):
-        return _transposed(held, source)
+    if all(isinstance(row, tuple) for row in rows):
+        return _transposed(rows, source)
     if several:
-        return held
-    if all(isinstance(row, list) for row in held):
-        return _transposed(held, source)
-    raise InputError(source, f"{len(held)} values, the first a {type(held[0]).__name__}", _ACCEPTED)
+        return rows
+    if all(isinstance(row, list) for row in rows):
+        return _transposed(rows, source)
+    raise InputError(source, f"{len(rows)} values, the first a {type(rows[0]).__name__}", _ACCEPTED)
 
 
 def _transposed(rows: Sequence[Any], source: str) -> list[list[Any]]:
@@ -174,12 +177,12 @@ def _transposed(rows: Sequence[Any], source: str) -> list[list[Any]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def _sparse(held: sp.sparray | sp.spmatrix, source: str) -> tuple[list[AnyArray | None], _Spaces]:
+def _sparse(matrix: sp.sparray | sp.spmatrix, source: str) -> tuple[list[AnyArray | None], _Spaces]:
     """Return users, items and stored entries of a matrix, and all its users and items."""
     import scipy.sparse as sp
 
     try:
-        cells = sp.coo_array(held)
+        cells = sp.coo_array(matrix)
     except ValueError as error:
         raise InputError(source, f"a damaged sparse matrix ({error})", "users x items") from None
     if cells.ndim != 2:
@@ -217,8 +220,10 @@ def _of_frame(frame: Any, settings: RatingColumns, source: str) -> tuple[list[An
             if settings.timestamp_column is not None:
                 raise
             places = places[:-1]
-    told = [header[place] for place in places]
-    return (columns, told) if rated else ([*columns[:2], None, *columns[2:]], [*told[:2], "", *told[2:]])
+    column_names = [header[place] for place in places]
+    if rated:
+        return columns, column_names
+    return [*columns[:2], None, *columns[2:]], [*column_names[:2], "", *column_names[2:]]
 
 
 def present(column: Any, where: str) -> AnyArray | Identifiers:
@@ -278,8 +283,9 @@ def table_rows(columns: Sequence[Any], source: str, names: Sequence[str] = ()) -
     times = times_of(others[0], f"{source}: time") if others else None
     if times is not None and times.shape != rows.values.shape:
         raise InputError(source, "columns of different lengths", "one time per rating")
-    told = names or [f"column {number}" for number in range(1, 5)]
-    reading = Reading(source, told[0], told[1], told[2] if rated else None, told[3] if others else None)
+    header = names or [f"column {number}" for number in range(1, 5)]
+    rating, time = header[2] if rated else None, header[3] if others else None
+    reading = Reading(source, header[0], header[1], rating, time)
     return replace(rows, times=times, reading=reading)
 
 
@@ -326,9 +332,9 @@ def _identifiers(values: AnyArray | Identifiers, where: str) -> Identifiers:
         return values
     if values.dtype.kind == "O":
         types = set(map(type, values.ravel().tolist()))
-        if types and all(issubclass(each, str) for each in types):
+        if types and all(issubclass(kind, str) for kind in types):
             return _of_strings(values.tolist(), where)
-        if types and all(issubclass(each, int | np.integer) for each in types):
+        if types and all(issubclass(kind, int | np.integer) for kind in types):
             try:
                 values = values.astype(np.int64)
             except OverflowError:
@@ -337,9 +343,9 @@ def _identifiers(values: AnyArray | Identifiers, where: str) -> Identifiers:
         return Identifiers.of(values)
     if values.dtype.kind in "iuf" and np.all(np.isfinite(values)):
         with np.errstate(invalid="ignore"):
-            whole = values.astype(np.int64)
-        if np.array_equal(whole, values):
-            return Identifiers.of(whole)
+            integers = values.astype(np.int64)
+        if np.array_equal(integers, values):
+            return Identifiers.of(integers)
     raise InputError(where, f"identifiers of type {values.dtype}", "integers or text, none missing")
 
 
@@ -400,8 +406,8 @@ class InMemory(Dataset):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Make the ratings present in this process."""
-        held = state["_held"]
-        self.__dict__.update(state, _held=held and _PRESENT.setdefault(state["sha256"], held))
+        loaded = state["_held"]
+        self.__dict__.update(state, _held=loaded and _PRESENT.setdefault(state["sha256"], loaded))
 
     @classmethod
     def of(
@@ -423,11 +429,11 @@ class InMemory(Dataset):
         columns = RatingColumns(**settings)
         parts = ratings_from(ratings, test, columns, duplicates, positive)
         sha256 = digest_of(parts)
-        held = _PRESENT.setdefault(sha256, _Held(parts))
+        loaded = _PRESENT.setdefault(sha256, _Held(parts))
         return cls(
             users=parts[0].n_users,
             items=parts[0].n_items,
-            ratings=sum(part.count for part in held.parts),
+            ratings=sum(part.count for part in loaded.parts),
             test_ratings=parts[1].count if len(parts) > 1 else 0,
             sha256=sha256,
             positive=positive,
@@ -456,8 +462,8 @@ class InMemory(Dataset):
 
     def known_scale(self) -> RatingScale | None:
         """Return the ratings' scale, if they are here."""
-        held: _Held | None = self.__dict__["_held"]
-        return None if held is None else held.parts[0].scale
+        loaded: _Held | None = self.__dict__["_held"]
+        return None if loaded is None else loaded.parts[0].scale
 
     def load(self) -> Ratings:
         """Return all ratings, of both parts."""
@@ -476,11 +482,11 @@ class InMemory(Dataset):
         return train, test
 
     def _parts(self) -> tuple[Ratings, ...]:
-        held: _Held | None = self.__dict__["_held"]
-        if held is None:
+        loaded: _Held | None = self.__dict__["_held"]
+        if loaded is None:
             found = f"{self.ratings} ratings of {self.items} items by {self.users} users that were in memory"
             raise InputError("dataset", found, "the same ratings, from Python: run(..., dataset=...)")
-        return held.parts
+        return loaded.parts
 
 
 def digest_of(parts: Sequence[Ratings]) -> str:

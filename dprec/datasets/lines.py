@@ -19,7 +19,7 @@ def found_separator(lines: Sequence[str]) -> str:
     first line has most of, and else a comma.
     """
     filled = [line for line in lines if line.strip()]
-    best, most = "", 1
+    best, widest = "", 1
     # The likelier first, where several divide every line alike.
     for separator in ("::", "\t", ";", "|", ",", WHITESPACE):
         rows = [split_line(line, separator) for line in filled]
@@ -27,8 +27,8 @@ def found_separator(lines: Sequence[str]) -> str:
         # Two tabs between columns are blanks, not an empty column.
         if len(widths) == 1 and all("".join(column).strip() for column in zip(*rows, strict=True)):
             width = min(widths.pop(), 3)
-            if width > most:
-                best, most = separator, width
+            if width > widest:
+                best, widest = separator, width
     if best or not filled:
         return best or ","
     return max((",", ";", "\t", "::", "|", WHITESPACE), key=lambda mark: len(split_line(filled[0], mark)))

@@ -60,12 +60,12 @@ class Given:
             return f"item {str(others[place])!r}, which the user has in training"
 
         _refuse(np.isin(listed, had), rated, "items that the user has not rated", source, line_of)
-        found = np.bincount(cells // n_items, minlength=relevant.n_users)
-        without = np.flatnonzero((relevant.counts > 0) & (found == 0))
+        counts = np.bincount(cells // n_items, minlength=relevant.n_users)
+        without = np.flatnonzero((relevant.counts > 0) & (counts == 0))
         if without.size:
             user = relevant.user_ids[without[0]]
             raise InputError(str(source), f"no line of user {user}", "a line for every user who is tested")
-        return cls(offsets(found), cells % n_items, relevant)
+        return cls(offsets(counts), cells % n_items, relevant)
 
     def __call__(self, users: AnyInts) -> Bools:
         """Return which items are candidates of each user, shape (users, items)."""
@@ -92,11 +92,11 @@ def lines_among(candidates: Candidates, relevant: Ratings) -> Iterator[str]:
     """
     items = relevant.item_ids.astype(np.str_)
     for ids, marks in ((items, ",\t"), (relevant.user_ids.astype(np.str_), "\t")):
-        kept = np.char.strip(ids) == ids
+        separable = np.char.strip(ids) == ids
         for mark in marks:
-            kept &= np.char.find(ids, mark) < 0
-        if not kept.all():
-            found = shown(f"the identifier {str(ids[~kept][0])!r}")
+            separable &= np.char.find(ids, mark) < 0
+        if not separable.all():
+            found = shown(f"the identifier {str(ids[~separable][0])!r}")
             raise InputError(
                 "negatives", found, "identifiers without tabs, blanks around them, or commas in items"
             )
@@ -129,18 +129,18 @@ def _parts(source: Path) -> tuple[AnyArray, AnyArray, AnyArray, Ints]:
 
 def _places(texts: AnyArray, ids: AnyArray, what: str, source: Path, lines: Ints) -> Ints:
     """Return the places of identifiers, as they are written, among those of the data."""
-    written, asked = ids.astype(np.str_), texts.astype(np.str_)
+    written, wanted = ids.astype(np.str_), texts.astype(np.str_)
     order = np.argsort(written, kind="stable")
-    places: Ints = order[np.minimum(np.searchsorted(written[order], asked), written.size - 1)]
-    unknown: Bools = written[places] != asked
+    places: Ints = order[np.minimum(np.searchsorted(written[order], wanted), written.size - 1)]
+    unknown: Bools = written[places] != wanted
     _refuse(
         unknown, lambda at: f"{what} {str(texts[at])!r}", f"one of the {what}s of the data", source, lines
     )
     return places
 
 
-def _refuse(odd: Bools, found: Callable[[int], str], accepted: str, source: Path, lines: Ints) -> None:
+def _refuse(odd: Bools, describe: Callable[[int], str], accepted: str, source: Path, lines: Ints) -> None:
     """Raise InputError for the first that is odd, with what is found and its line, counted from 0."""
     if odd.any():
         first = int(np.argmax(odd))
-        raise InputError(f"{source}, line {lines[first] + 1}", shown(found(first)), accepted)
+        raise InputError(f"{source}, line {lines[first] + 1}", shown(describe(first)), accepted)

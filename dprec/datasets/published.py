@@ -59,16 +59,16 @@ def _films(path: Path) -> list[tuple[int, str, float, list[str]]]:
     for place, line in enumerate(text.replace("\r\n", "\n").rstrip().split("\n")[header:], start=header + 1):
         cells = split_line(line, separator)
         flags = [cell.strip() for cell in cells[5:]]
-        dated, genres, whole = "", list[str](), False
+        dated, genres, complete = "", list[str](), False
         if accepted == _FLAGS and len(flags) == len(GENRES):
-            whole = {"0", "1"}.issuperset(flags)
+            complete = {"0", "1"}.issuperset(flags)
             dated, genres = (
                 f"{cells[2]} {cells[1]}",
                 [GENRES[n] for n, flag in enumerate(flags) if flag == "1"],
             )
         elif accepted != _FLAGS and len(cells) == 3:
-            dated, genres, whole = cells[1], cells[2].strip().split("|"), True
-        if not (whole and cells[0].isdigit()):
+            dated, genres, complete = cells[1], cells[2].strip().split("|"), True
+        if not (complete and cells[0].isdigit()):
             raise InputError(f"{path}, line {place}", repr(line[:40]), accepted)
         years = re.findall(r"\((\d{4})\b", dated) or re.findall(r"\b\d{2}-\w{3}-(\d{4})\b", dated)
         films.append((int(cells[0]), cells[1], float(years[-1]) if years else np.nan, genres))
@@ -116,7 +116,8 @@ class MovieLens(DelimitedDataset):
         path = locate(str(locate(self.path, self.file).parent), self.films)
         numbers, _, years, genres = zip(*_films(path), strict=True)
         stated = (
-            [genre for genre in each if genre not in ("unknown", "(no genres listed)")] for each in genres
+            [genre for genre in film_genres if genre not in ("unknown", "(no genres listed)")]
+            for film_genres in genres
         )
         categories, names = categories_of(stated, "genre", str(path))
         columns, first_line = (np.array(years)[:, None], categories), _FORMATS[path.name][1] + 1
@@ -165,14 +166,14 @@ class MovieLens100K(MovieLens):
         """Return the ratings of ``fold.base`` and ``fold.test``; see `Dataset.load_fold`."""
         self.check_fold(fold)
         folder = locate(self.path, self.file).parent
-        base, rest = (
+        base_rows, test_rows = (
             self.agreeing(read_rows(locate(str(folder), f"{fold}.{part}"), self.layout, timed=self.by_time))
             for part in ("base", "test")
         )
-        train, test = map(without_times, read_fold(base, rest, self.documented))
-        whole = self.load() if (folder / self.file).is_file() else None
-        if whole is not None and digest_of([united(train, test)]) != digest_of([whole]):
-            found = f"{train.count + test.count} ratings that are not the {whole.count} of u.data"
+        train, test = map(without_times, read_fold(base_rows, test_rows, self.documented))
+        all_ratings = self.load() if (folder / self.file).is_file() else None
+        if all_ratings is not None and digest_of([united(train, test)]) != digest_of([all_ratings]):
+            found = f"{train.count + test.count} ratings that are not the {all_ratings.count} of u.data"
             raise InputError(f"{folder / fold}.base and .test", found, "two files that together are u.data")
         return train, test
 
@@ -236,11 +237,11 @@ class MovieLensGenres(FileDataset):
         path = locate(str(locate(self.path, MovieLens100K.file).parent), MovieLens100K.films)
         films = _films(path)
         in_b = genres_in_b(np.array([[genre in genres for genre in GENRES] for *_, genres in films]))
-        known = dict(zip((film[0] for film in films), in_b.tolist(), strict=True))
-        missing = [item for item in ratings.item_ids.tolist() if item not in known]
+        is_in_b = dict(zip((film[0] for film in films), in_b.tolist(), strict=True))
+        missing = [item for item in ratings.item_ids.tolist() if item not in is_in_b]
         if missing:
             raise InputError(str(path), f"no film {missing[0]}", "a line for every rated film")
-        second = np.array([known[item] for item in ratings.item_ids.tolist()])
+        second = np.array([is_in_b[item] for item in ratings.item_ids.tolist()])
         parts = ratings.select(~second[ratings.items]), ratings.select(second[ratings.items])
         return joined(*parts, ("A", "B")) if self.target == "B" else joined(*parts[::-1], ("B", "A"))
 

@@ -91,25 +91,27 @@ def core(parts: Sequence[Ratings], min_items: int, min_users: int) -> list[Ratin
         before = users.size
         kept_users &= np.bincount(users, minlength=kept_users.size) >= max(min_items, 1)
         kept_items &= np.bincount(items, minlength=kept_items.size) >= min_users
-        kept = kept_users[users] & kept_items[items]
-        users, items = users[kept], items[kept]
-    asked = {name: least for name, least in (("min_items", min_items), ("min_users", min_users)) if least}
-    reason = " and ".join(f"{name} {least}" for name, least in asked.items())
+        inside = kept_users[users] & kept_items[items]
+        users, items = users[inside], items[inside]
+    limits = {name: least for name, least in (("min_items", min_items), ("min_users", min_users)) if least}
+    reason = " and ".join(f"{name} {least}" for name, least in limits.items())
     if not users.size:
-        raise SettingError(next(iter(asked)), f"{reason}, which leaves nobody", "numbers that some have")
-    left = [_within_core(part, kept_users, kept_items) for part in parts]
-    return [own.without(reason, part.count - own.count) for own, part in zip(left, parts, strict=True)]
+        raise SettingError(next(iter(limits)), f"{reason}, which leaves nobody", "numbers that some have")
+    cores = [_within_core(part, kept_users, kept_items) for part in parts]
+    return [inner.without(reason, part.count - inner.count) for inner, part in zip(cores, parts, strict=True)]
 
 
 def _within_core(ratings: Ratings, users: Bools, items: Bools) -> Ratings:
     """Return the ratings of some users and items, in spaces of these alone."""
     chosen = np.flatnonzero(users)
-    own = ratings.of_users(chosen, ratings.user_ids[chosen])
+    chosen_ratings = ratings.of_users(chosen, ratings.user_ids[chosen])
     if items.all():
-        return own
-    own = own.select(items[own.items])
+        return chosen_ratings
+    chosen_ratings = chosen_ratings.select(items[chosen_ratings.items])
     places = np.cumsum(items, dtype=np.int32) - 1
-    return replace(own, items=places[own.items], item_ids=own.item_ids[items])
+    return replace(
+        chosen_ratings, items=places[chosen_ratings.items], item_ids=chosen_ratings.item_ids[items]
+    )
 
 
 def positives(ratings: Ratings, rule: str) -> Ratings:
@@ -122,12 +124,12 @@ def positives(ratings: Ratings, rule: str) -> Ratings:
         found = "pairs without ratings" if ratings.scale.implicit else "ratings of two domains"
         raise SettingError("positive", f"{rule!r}, of {found}", "nothing, or ratings of one domain")
     values = ratings.values
-    kept = values >= threshold if included else values > threshold
-    if not kept.any():
+    passing = values >= threshold if included else values > threshold
+    if not passing.any():
         reach = f"from {values.min():g} to {values.max():g}" if values.size else "none"
         accepted = f"a rule for what ratings are: {reach}"
         raise SettingError("positive", f"{rule!r}, which no rating is", accepted)
-    pairs = ratings.select(kept).without(f"not {rule}", int((~kept).sum()))
+    pairs = ratings.select(passing).without(f"not {rule}", int((~passing).sum()))
     return replace(pairs, levels=np.ones_like(pairs.levels), scale=POSITIVE, exact=None)
 
 
@@ -147,17 +149,17 @@ def copied(train: Ratings, test: Ratings, users: int, seed: int) -> tuple[Rating
     """
     if isinstance(train, CrossDomainRatings):
         raise SettingError("copies", "ratings of two domains", "ratings of one")
-    whole, more = divmod(users, train.n_users)
-    drawn = np.sort(generator(seed, "copies").permutation(train.n_users)[:more])
+    repeats, more = divmod(users, train.n_users)
+    drawn_users = np.sort(generator(seed, "copies").permutation(train.n_users)[:more])
     cold = isinstance(test, ColdRatings)
-    if not whole:
-        fewer = train.of_users(drawn, train.user_ids[drawn])
-        tested = test if cold else test.of_users(drawn, test.user_ids[drawn])
+    if not repeats:
+        fewer = train.of_users(drawn_users, train.user_ids[drawn_users])
+        tested = test if cold else test.of_users(drawn_users, test.user_ids[drawn_users])
         if not (fewer.count and tested.count):
             raise SettingError("copies", f"{users}, without a train or a test rating", "more users")
         return fewer, tested
     everybody = np.arange(train.n_users)
-    chosen = np.concatenate([*[everybody] * whole, drawn])
+    chosen = np.concatenate([*[everybody] * repeats, drawn_users])
     # Copies have identifiers that come after all others.
     count, last = users - train.n_users, np.union1d(train.user_ids, test.user_ids)[-1]
     if train.user_ids.dtype.kind not in "iu":

@@ -62,8 +62,8 @@ class UserColumns(Options):
             user = place
         chosen = [column_place(column, names, source) for column in self.columns]
         chosen = chosen or [place for place in range(len(names)) if place != user]
-        told = [names[place] for place in (user, *chosen)]
-        repeated = [name for name in told if told.count(name) > 1]
+        column_names = [names[place] for place in (user, *chosen)]
+        repeated = [name for name in column_names if column_names.count(name) > 1]
         if repeated:
             raise InputError(source, f"column {repeated[0]!r} twice", "each column once")
         if not 0 < len(chosen) <= _MOST_ABOUT_USERS:
@@ -82,10 +82,10 @@ def users_of(
     values = {}
     for name, cells in zip(columns, texts, strict=True):
         distinct, places = np.unique(cells, return_inverse=True)
-        known = distinct.tolist()
+        distinct_texts = distinct.tolist()
         values[name] = cells
-        if all(is_number(text) for text in known if text) and known != [""]:
-            values[name] = np.array([float(text) if text else np.nan for text in known])[places]
+        if all(is_number(text) for text in distinct_texts if text) and distinct_texts != [""]:
+            values[name] = np.array([float(text) if text else np.nan for text in distinct_texts])[places]
     return UsersTable.of_rows(user_ids, users.values, values, str(path), layout.header + 1)
 
 

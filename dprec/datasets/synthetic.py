@@ -104,9 +104,9 @@ class Synthetic(Dataset):
 
     def known_size(self) -> tuple[int, int, int]:
         """Return what is configured; SettingError when there are more ratings than users x items."""
-        most = self.users * self.items
-        if self.ratings > most:
-            raise SettingError("ratings", str(self.ratings), f"at most users x items = {most}")
+        n_cells = self.users * self.items
+        if self.ratings > n_cells:
+            raise SettingError("ratings", str(self.ratings), f"at most users x items = {n_cells}")
         return self.users, self.items, self.ratings
 
     def load(self) -> Ratings:
@@ -186,13 +186,15 @@ class Synthetic(Dataset):
         steps = 1 << self.items.bit_length()
         guide = np.searchsorted(thresholds, np.arange(steps) / steps, side="right").astype(np.int32)
         items, counts, missing = np.empty(indptr[-1], dtype=np.int32), np.diff(indptr), np.diff(indptr)
-        heavy, seen = counts > available // 16, np.full(self.items, -1, dtype=np.int32)
+        heavy, last_user = counts > available // 16, np.full(self.items, -1, dtype=np.int32)
         light, many = np.flatnonzero(~heavy), np.flatnonzero(heavy)
         while light.size:
             for rows in blocks(missing[light], _CHUNK):
                 users = light[rows]
                 draws = random.random(missing[users].sum())
-                draw_distinct(items, missing, seen, indptr, users, available[users], thresholds, guide, draws)
+                draw_distinct(
+                    items, missing, last_user, indptr, users, available[users], thresholds, guide, draws
+                )
             light = light[missing[light] > 0]
         length = max(1, _CHUNK // self.items)
         for start in range(0, many.size, length):
@@ -202,10 +204,10 @@ class Synthetic(Dataset):
             chosen = np.arange(self.items) < counts[users, None]
             items[segments(indptr[users], counts[users])] = np.argsort(-keys, axis=1)[chosen]
         for rows in blocks(counts, _CHUNK):
-            own = slice(indptr[rows.start], indptr[rows.stop])
-            cells = rows_of(counts[rows]) * self.items + items[own]
+            block = slice(indptr[rows.start], indptr[rows.stop])
+            cells = rows_of(counts[rows]) * self.items + items[block]
             cells.sort()
-            items[own] = cells % self.items
+            items[block] = cells % self.items
         return items
 
 
@@ -229,17 +231,17 @@ def _per_level(ratings: int) -> Ints:
     return _apportioned(ratings, _STARS, np.full(_STARS.size, ratings))
 
 
-def _apportioned(total: int, weights: Floats, most: Ints) -> Ints:
-    """Divide an integer in proportion to weights by largest remainders, no share above its `most`."""
+def _apportioned(total: int, weights: Floats, limits: Ints) -> Ints:
+    """Divide an integer in proportion to weights by largest remainders, no share above its limit."""
     full = np.zeros(weights.size, dtype=np.bool_)
     while True:
-        left = total - int(most[full].sum())
-        quotas = np.where(full, most, left * weights / max(weights[~full].sum(), np.finfo(float).tiny))
-        if not np.any(overfull := (quotas > most) & ~full):
+        remaining = total - int(limits[full].sum())
+        quotas = np.where(full, limits, remaining * weights / max(weights[~full].sum(), np.finfo(float).tiny))
+        if not np.any(overfull := (quotas > limits) & ~full):
             break
         full |= overfull
     shares = np.floor(quotas).astype(np.int64)
-    remainders = np.where(shares < most, quotas - shares, -1.0)
+    remainders = np.where(shares < limits, quotas - shares, -1.0)
     shares[np.argsort(-remainders, kind="stable")[: total - int(shares.sum())]] += 1
     return shares
 
@@ -301,10 +303,12 @@ class SyntheticDomains(Dataset):
 
     def load(self) -> CrossDomainRatings:
         """Return the ratings; InputError when there are more than users x items."""
-        whole = Synthetic(users=self.users, items=self.items, ratings=self.ratings, seed=self.seed).load()
+        ratings = Synthetic(users=self.users, items=self.items, ratings=self.ratings, seed=self.seed).load()
         random = generator(self.seed, "synthetic domains")
         straddles = random.random(self.users) < self.straddling
         second_only = random.random(self.users) < 0.5
-        second = (whole.items % 2).astype(np.bool_)
-        allowed = straddles[whole.users] | (second == second_only[whole.users])
-        return joined(whole.select(allowed & ~second), whole.select(allowed & second), ("source", "target"))
+        second = (ratings.items % 2).astype(np.bool_)
+        allowed = straddles[ratings.users] | (second == second_only[ratings.users])
+        return joined(
+            ratings.select(allowed & ~second), ratings.select(allowed & second), ("source", "target")
+        )

@@ -87,8 +87,10 @@ class FileDataset(Dataset):
         if self.users is None:
             return table
         with within("users"):
-            own = self.users.read(user_ids)
-        return own if table is None else UsersTable({**table.columns, **own.columns}, own.n_users)
+            configured = self.users.read(user_ids)
+        if table is None:
+            return configured
+        return UsersTable({**table.columns, **configured.columns}, configured.n_users)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,9 +212,11 @@ class DelimitedColumns(RatingColumns, FileDataset):
 
     def _with_times(self, names: Sequence[str], dated: Sequence[int]) -> Self:
         """Return the settings with the one column that holds dates as that of times, if none is named so."""
-        given = {self.user_column, self.item_column, self.rating_column}
+        configured = {self.user_column, self.item_column, self.rating_column}
         named = {find_column(role, names) for role in ROLES}
-        free = [place for place in dated if not given & {place + 1, names[place].strip()} | named & {place}]
+        free = [
+            place for place in dated if not configured & {place + 1, names[place].strip()} | named & {place}
+        ]
         if self.timestamp_column is not None or candidates("timestamp", names) or len(free) != 1:
             return self
         return replace(self, timestamp_column=free[0] + 1)
@@ -242,13 +246,13 @@ class DelimitedColumns(RatingColumns, FileDataset):
         usual: list[str] = [*(ROLES if self.has_ratings([""] * width) else ROLES[:2])]
         columns = [*zip(*rows, strict=False)][len(usual) :]
         dated = [place for place, cells in enumerate(columns) if all(map(is_time, cells))]
-        whole = [
+        integers = [
             place for place, cells in enumerate(columns[:1]) if all(cell.strip().isdigit() for cell in cells)
         ]
-        rest = [""] * (width - len(usual))
-        if times := [*dated, *whole]:
-            rest[times[0]] = "timestamp"
-        return [*usual, *rest]
+        further = [""] * (width - len(usual))
+        if times := [*dated, *integers]:
+            further[times[0]] = "timestamp"
+        return [*usual, *further]
 
     def _check_unnamed(self, rows: Sequence[Sequence[str]], source: str) -> None:
         """Refuse a text without a header whose columns are not those of the usual order."""
@@ -439,8 +443,8 @@ class DelimitedTable(DelimitedColumns):
         if not any(files.values()):
             folder = os.path.expanduser(self.path)
             named = {part: os.path.join(folder, f"{part}.csv") for part in (*files, UNRATED)}
-            for found in (named, _parts_of_ncf(folder)):
-                files = {part: path for part, path in found.items() if self.path and os.path.isfile(path)}
+            for paths in (named, _parts_of_ncf(folder)):
+                files = {part: path for part, path in paths.items() if self.path and os.path.isfile(path)}
                 if {"train", "test"} <= files.keys():
                     return files
             return {}
@@ -448,10 +452,10 @@ class DelimitedTable(DelimitedColumns):
 
     def _parts(self) -> dict[str, str]:
         """Return the same, once the settings go together; nothing where `path` is the file of all ratings."""
-        given = tuple(name for name in _PATHS if getattr(self, name))
-        if given not in (_PATHS[:1], _PATHS[1:3], _PATHS[1:]):
+        configured = tuple(name for name in _PATHS if getattr(self, name))
+        if configured not in (_PATHS[:1], _PATHS[1:3], _PATHS[1:]):
             accepted = "path, the file of ratings; or train_path and test_path, perhaps with validation_path"
-            raise SettingError("path", " and ".join(given) or "missing", accepted)
+            raise SettingError("path", " and ".join(configured) or "missing", accepted)
         return self._files()
 
     @property
