@@ -16,16 +16,16 @@ from dprec.schedules import Collection, Fresh
 class Free(Fresh):
     """What it asks costs nothing, as it says."""
 
-    def accountant(self, made: Sequence[Collection]) -> PrivacyAccountant:
-        return PrivacyAccountant(super().accountant(made).rated)
+    def accountant(self, collections: Sequence[Collection]) -> PrivacyAccountant:
+        return PrivacyAccountant(super().accountant(collections).rated)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Last(Fresh):
     """The server reads the last collection alone."""
 
-    def remembered(self, made: Sequence[Collection], number: int) -> Sequence[Collection]:
-        return made[-1:]
+    def remembered(self, collections: Sequence[Collection], number: int) -> Sequence[Collection]:
+        return collections[-1:]
 
 
 class Cells(CellFamily):

@@ -134,18 +134,22 @@ class Schedule(Options):
         """Return all ratings as devices report on them."""
         return held.known
 
-    def joined(self, made: Sequence[Collection]) -> Observations:
+    def joined(self, collections: Sequence[Collection]) -> Observations:
         """Return what all reports of some collections say, the last ones of a schedule."""
-        return made[-1].family.together(Observations.joined([each.observations for each in made]))
+        return collections[-1].family.together(
+            Observations.joined([collection.observations for collection in collections])
+        )
 
-    def remembered(self, made: Sequence[Collection], number: int) -> Sequence[Collection]:
+    def remembered(self, collections: Sequence[Collection], number: int) -> Sequence[Collection]:
         """Return the collections that the server has not forgotten in the one of a number."""
         last = -1 if self.forget_after is None else number - self.forget_after
-        return [each for each in made if each.number > last]
+        return [collection for collection in collections if collection.number > last]
 
-    def accountant(self, made: Sequence[Collection]) -> PrivacyAccountant:
+    def accountant(self, collections: Sequence[Collection]) -> PrivacyAccountant:
         """Return what was released about everybody in all collections: by default, all of it composes."""
-        return PrivacyAccountant.of_all([each.family.accountant(each.counts, each.sent) for each in made])
+        return PrivacyAccountant.of_all(
+            [collection.family.accountant(collection.counts, collection.sent) for collection in collections]
+        )
 
     def notes(self, collections: int) -> tuple[str, ...]:
         """Return what a reader of the figures must know."""

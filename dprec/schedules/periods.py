@@ -80,9 +80,9 @@ class Periods:
             return cls(ratings, number, count)
         assert later.times is not None, "changes without times"
         changed = np.floor((later.times - first) / (days * DAY)).astype(np.int64)
-        kept = (changed < count) & np.isin(later.cells, ratings.cells)
-        places = np.searchsorted(ratings.cells, later.cells[kept])
-        return cls(ratings, number, count, Changes(places, changed[kept], later.levels[kept]))
+        counted = (changed < count) & np.isin(later.cells, ratings.cells)
+        places = np.searchsorted(ratings.cells, later.cells[counted])
+        return cls(ratings, number, count, Changes(places, changed[counted], later.levels[counted]))
 
     @cached_property
     def joined(self) -> Ints:
@@ -139,13 +139,14 @@ class Periods:
         A newcomer with no more ratings in that period is left out of both.
         """
         ratings = self.ratings
-        own = (self.number == period + 1) & (self.joined == period + 1)[ratings.users]
-        own &= (np.bincount(ratings.users[own], minlength=ratings.n_users) > given)[ratings.users]
+        of_newcomers = (self.number == period + 1) & (self.joined == period + 1)[ratings.users]
+        counts = np.bincount(ratings.users[of_newcomers], minlength=ratings.n_users)
+        of_newcomers &= (counts > given)[ratings.users]
         first = np.zeros(ratings.count, dtype=np.bool_)
-        in_order = self.order[own[self.order]]
+        in_order = self.order[of_newcomers[self.order]]
         places = places_of(np.bincount(ratings.users[in_order], minlength=ratings.n_users))
         first[in_order[places < given]] = True
-        return first, own & ~first
+        return first, of_newcomers & ~first
 
 
 def _first_of(owners: AnyInts, periods: Ints, size: int, never: int) -> Ints:

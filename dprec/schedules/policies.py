@@ -42,15 +42,19 @@ class Layered(Schedule):
         """The answers, on which devices draw their reports anew."""
         return PermanentAnswers(mechanism=self.mechanism)
 
-    def accountant(self, made: Sequence[Collection]) -> PrivacyAccountant:
+    def accountant(self, collections: Sequence[Collection]) -> PrivacyAccountant:
         """Charge every answer once: of each collection, those that no earlier one had, and about changes."""
-        answered, charged, changed = np.zeros_like(made[0].counts), [], []
-        for each in made:
-            new = np.where(each.sent, np.maximum(each.counts - answered, 0), 0)
-            charged.append(each.family.accountant(new, new > 0))
-            changed.append(each.family.accountant(each.again, each.sent & (each.again > 0)))
+        answered, charged, changed = np.zeros_like(collections[0].counts), [], []
+        for collection in collections:
+            new = np.where(collection.sent, np.maximum(collection.counts - answered, 0), 0)
+            charged.append(collection.family.accountant(new, new > 0))
+            changed.append(
+                collection.family.accountant(collection.again, collection.sent & (collection.again > 0))
+            )
             answered += new
-        every = [PrivacyAccountant.of_all(each, same_ratings=False) for each in (charged, changed)]
+        every = [
+            PrivacyAccountant.of_all(accountants, same_ratings=False) for accountants in (charged, changed)
+        ]
         return PrivacyAccountant.of_all(every)
 
     def notes(self, collections: int) -> tuple[str, ...]:
@@ -199,8 +203,8 @@ class Increments(Schedule):
 
     def _changed(self, held: Held) -> Bools:
         """Return which ratings are to be answered about once more."""
-        told: Bools = held.reported & (held.said > 0) & (held.said != held.known.levels)
-        return told if self.on_change == "update" else np.zeros_like(told)
+        changed: Bools = held.reported & (held.said > 0) & (held.said != held.known.levels)
+        return changed if self.on_change == "update" else np.zeros_like(changed)
 
     def answering(self, held: Held) -> Bools:
         """Return the new ratings as far as a device has answers left, and those that it repeats."""
@@ -208,7 +212,7 @@ class Increments(Schedule):
         if self.answers_per_user is None:
             return held.ratings
         ratings, repeated = held.periods.ratings, held.said > 0
-        given = np.bincount(ratings.users[repeated], minlength=ratings.n_users)
+        n_repeated = np.bincount(ratings.users[repeated], minlength=ratings.n_users)
         order = held.periods.order
         if self.choose == "sampled":
             order = np.lexsort((public_words(held.public_seed, ratings.users, ratings.items), ratings.users))
@@ -216,7 +220,7 @@ class Increments(Schedule):
         users = ratings.users[order]
         places = places_of(np.bincount(users, minlength=ratings.n_users))
         answered = repeated.copy()
-        answered[order[places + given[users] < self.answers_per_user]] = True
+        answered[order[places + n_repeated[users] < self.answers_per_user]] = True
         return answered
 
     def as_reported(self, held: Held) -> Ratings:
@@ -225,20 +229,25 @@ class Increments(Schedule):
             return held.known
         return held.known.at_levels(held.said)
 
-    def accountant(self, made: Sequence[Collection]) -> PrivacyAccountant:
+    def accountant(self, collections: Sequence[Collection]) -> PrivacyAccountant:
         """Charge every answer to its user, and one answer to each rating, or two where one was changed."""
-        first = [each.family.accountant(each.counts - each.again, each.sent) for each in made]
+        first = [
+            collection.family.accountant(collection.counts - collection.again, collection.sent)
+            for collection in collections
+        ]
         once = PrivacyAccountant.of_all(first, same_ratings=False)
-        if not any(each.again.any() for each in made):
+        if not any(collection.again.any() for collection in collections):
             return once
-        second = [each.family.accountant(each.again, each.sent) for each in made]
+        second = [
+            collection.family.accountant(collection.again, collection.sent) for collection in collections
+        ]
         return PrivacyAccountant.of_all([once, PrivacyAccountant.of_all(second, same_ratings=False)])
 
     def notes(self, collections: int) -> tuple[str, ...]:
         """Say what is asked."""
-        most = "" if self.answers_per_user is None else f", and {self.answers_per_user} of a user's at most"
+        cap = "" if self.answers_per_user is None else f", and {self.answers_per_user} of a user's at most"
         once = (
-            f"Each rating is answered once{most}: what it loses does not grow with the number of "
+            f"Each rating is answered once{cap}: what it loses does not grow with the number of "
             "collections. That a device reports tells in which period the user rated those items."
         )
         changed = (

@@ -116,8 +116,8 @@ def test_what_a_server_forgets_is_not_asked_again() -> None:
 def test_beyond_a_cap_ratings_are_shown_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     joined: list[Observations] = []
 
-    def noted(self: Schedule, made: Sequence[Collection]) -> Observations:
-        joined.append(Observations.joined([each.observations for each in made]))
+    def noted(self: Schedule, collections: Sequence[Collection]) -> Observations:
+        joined.append(Observations.joined([each.observations for each in collections]))
         return joined[-1]
 
     monkeypatch.setattr(Schedule, "joined", noted)
