@@ -80,6 +80,7 @@ def contract(*components: Options, **attributes: Any) -> type[Any]:
 
             return type(tests.__name__, (tests,), {name: component, **attributes})
     accepted = ", ".join(base.__name__ for base in _CONTRACTS)
-    given = ", ".join(str(getattr(each, "__name__", type(each).__name__)) for each in components) or "nothing"
+    names = [str(getattr(component, "__name__", type(component).__name__)) for component in components]
     elsewhere = "dprec.run and dprec.audit test a protocol, as no test without devices can"
-    raise TypeError(f"no contract for {given}; accepted: instances of one of {accepted}; {elsewhere}")
+    refused = ", ".join(names) or "nothing"
+    raise TypeError(f"no contract for {refused}; accepted: instances of one of {accepted}; {elsewhere}")

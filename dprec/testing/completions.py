@@ -65,10 +65,10 @@ class CompletionContract(Contract):
         """Return ratings of a small catalogue, whose last user and last item have none."""
         random = generator(0, "contract")
         user_factors = random.normal(size=(_USERS, 1)) + random.normal(size=(1, _ITEMS))
-        seen = random.random(user_factors.shape) < 0.4
-        seen[_COLD_USER] = seen[:, _COLD_ITEM] = False
-        seen &= not empty
-        users, items = np.nonzero(seen)
+        rated = random.random(user_factors.shape) < 0.4
+        rated[_COLD_USER] = rated[:, _COLD_ITEM] = False
+        rated &= not empty
+        users, items = np.nonzero(rated)
         middle = (scale.low + scale.high) / 2
         opinions = middle + (scale.high - scale.low) / 4 * (0.5 + user_factors[users, items])
         values = scale.values[scale.level_of(opinions) - 1] * factor
@@ -96,23 +96,24 @@ class CompletionContract(Contract):
 
     def test_it_learns(self, completion: Completion, scale: RatingScale) -> None:
         """Observed ratings are predicted better than by their mean."""
-        seen = self.observations(scale)
-        errors = completion.fit(seen, seed=3).predict(seen.users, seen.items) - seen.values
-        assert np.sqrt(np.mean(errors**2)) < 0.9 * seen.values.std()
+        observations = self.observations(scale)
+        completed = completion.fit(observations, seed=3)
+        errors = completed.predict(observations.users, observations.items) - observations.values
+        assert np.sqrt(np.mean(errors**2)) < 0.9 * observations.values.std()
 
     def test_the_unseen_are_predicted_from_the_prior(
         self, completion: Completion, scale: RatingScale
     ) -> None:
         """A user and an item without ratings, with each other and with all others."""
-        seen, width = self.observations(scale), scale.high - scale.low
-        completed = completion.fit(seen, seed=3)
+        observations, width = self.observations(scale), scale.high - scale.low
+        completed = completion.fit(observations, seed=3)
         cold = completed.predict(np.array([_COLD_USER]), np.array([_COLD_ITEM]))
-        assert cold[0] == pytest.approx(self.expected(seen), abs=width / 40)
+        assert cold[0] == pytest.approx(self.expected(observations), abs=width / 40)
         for users, items in (
             (np.full(_ITEMS, _COLD_USER), np.arange(_ITEMS)),
             (np.arange(_USERS), np.full(_USERS, _COLD_ITEM)),
         ):
-            assert np.all(np.abs(completed.predict(users, items) - self.expected(seen)) < width)
+            assert np.all(np.abs(completed.predict(users, items) - self.expected(observations)) < width)
 
     def test_the_same_seed_gives_the_same_bits(self, completion: Completion, scale: RatingScale) -> None:
         """A completion keeps no state between two fits."""
@@ -128,26 +129,31 @@ class CompletionContract(Contract):
 
     def test_one_rating_is_enough(self, completion: Completion, scale: RatingScale) -> None:
         """It is predicted everywhere, or moves its own cell if the prior does not follow the ratings."""
-        one = Observations.of(
+        single = Observations.of(
             np.array([2], np.int32), np.array([1], np.int32), scale.values[-2:-1], (_USERS, _ITEMS), scale
         )
-        completed = completion.fit(one, seed=3)
+        completed = completion.fit(single, seed=3)
         if self.shrinks_the_mean:
             predictions = np.sort(completed.predict(*_CELLS))
             assert (scale.low + scale.high) / 2 < predictions[0]
             assert predictions[-1] < scale.values[-2]
-            assert completed.predict(one.users, one.items)[0] == predictions[-1]
+            assert completed.predict(single.users, single.items)[0] == predictions[-1]
         elif self.prior == "mean":
             elsewhere = (_CELLS[0] != 2) | (_CELLS[1] != 1)
             predictions, value = completed.predict(*_CELLS), scale.values[-2]
             np.testing.assert_allclose(predictions[elsewhere], value, atol=1e-6)
-            own = float(predictions[~elsewhere][0])
+            prediction = float(predictions[~elsewhere][0])
             assert (
-                own == pytest.approx(value, abs=1e-6) if self.repeats_one_rating else abs(own) <= abs(value)
+                prediction == pytest.approx(value, abs=1e-6)
+                if self.repeats_one_rating
+                else abs(prediction) <= abs(value)
             )
         else:
-            own, middle = completed.predict(one.users, one.items)[0], (scale.low + scale.high) / 2
-            assert (own - middle) * (scale.values[-2] - middle) > 0
+            prediction, middle = (
+                completed.predict(single.users, single.items)[0],
+                (scale.low + scale.high) / 2,
+            )
+            assert (prediction - middle) * (scale.values[-2] - middle) > 0
 
     def test_diagnostics_and_notes_can_be_written(self, completion: Completion, scale: RatingScale) -> None:
         """As JSON, and as sentences."""
@@ -157,12 +163,12 @@ class CompletionContract(Contract):
 
     def test_progress_moves_forward(self, completion: Completion, scale: RatingScale) -> None:
         """Step by step, never beyond what is planned."""
-        seen: list[tuple[str, int, int]] = []
-        completion.fit(self.observations(scale), seed=3, progress=lambda *step: seen.append(step))
-        assert seen
-        assert {stage for stage, _, _ in seen} == {"completing"}
-        assert [done for _, done, _ in seen] == sorted({done for _, done, _ in seen})
-        assert all(0 < done <= planned for _, done, planned in seen)
+        steps: list[tuple[str, int, int]] = []
+        completion.fit(self.observations(scale), seed=3, progress=lambda *step: steps.append(step))
+        assert steps
+        assert {stage for stage, _, _ in steps} == {"completing"}
+        assert [done for _, done, _ in steps] == sorted({done for _, done, _ in steps})
+        assert all(0 < done <= planned for _, done, planned in steps)
 
     def test_a_rank_beyond_the_catalogue_is_refused(self, completion: Completion) -> None:
         """If the setting `rank` is a number of factors."""
@@ -234,9 +240,9 @@ class GradientContract(Contract):
     ) -> list[bytes]:
         """Return the reports of a partition; ``first`` is the global index of its first user."""
         factors = self.item_factors()
-        own = gradient.user_factors(profiles, factors, 1.0)
+        user_factors = gradient.user_factors(profiles, factors, 1.0)
         draws = self.draws(profiles, first, round_index)
-        return list(gradient.encode(FittedProfiles(profiles, own, factors), epsilon, draws))
+        return list(gradient.encode(FittedProfiles(profiles, user_factors, factors), epsilon, draws))
 
     def draws(self, profiles: Profiles, first: int = 0, round_index: int = 1) -> RoundDraws:
         """Return the draws of a partition in a round."""
@@ -257,20 +263,20 @@ class GradientContract(Contract):
         profiles = self.profiles(self.users)
         together = self.encoded(gradient, profiles)
         assert len(together) == self.users
-        alone: list[bytes] = []
+        separate: list[bytes] = []
         sums = []
         for start in range(0, self.users, size):
             partition = profiles.of_users(np.arange(start, min(start + size, self.users)))
             reports = self.encoded(gradient, partition, first=start)
             sums.append(gradient.decode(reports, self.shape)[1])
-            alone += reports
-        assert alone == together
+            separate += reports
+        assert separate == together
         valid, aggregate = gradient.decode(together, self.shape)
         assert valid.all()
         assert aggregate.users == self.users
         total = sums[0]
-        for more in sums[1:]:
-            total = total + more
+        for part in sums[1:]:
+            total = total + part
         assert _facts(total) == _facts(aggregate)
 
     def test_other_rounds_have_other_noise(self, gradient: GradientReport) -> None:
@@ -311,8 +317,8 @@ class GradientContract(Contract):
             magnitude * np.sign(usual),
             np.where(np.arange(self.items)[:, None] == 3, magnitude, usual),
         ):
-            own = solve_user_factors(profiles, factors, 1.0)
-            fitted = FittedProfiles(profiles, own, factors)
+            user_factors = solve_user_factors(profiles, factors, 1.0)
+            fitted = FittedProfiles(profiles, user_factors, factors)
             reports = gradient.encode(fitted, 2.0, self.draws(profiles))
             assert len(reports) == self.users
             if gradient.private:

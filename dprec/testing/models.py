@@ -57,7 +57,7 @@ class DatasetContract(Contract):
         assert summary_of(type(dataset)).endswith("."), repr(summary_of(type(dataset)))
         kind, *settings = dataclasses.fields(dataset)
         assert kind.name == "kind"
-        silent = [each.name for each in settings if not each.metadata.get("description")]
+        silent = [setting.name for setting in settings if not setting.metadata.get("description")]
         assert not silent, f"without words: {silent}"
 
     def test_refuses_a_fold_it_does_not_have(self, dataset: Dataset) -> None:
@@ -83,8 +83,8 @@ class DatasetContract(Contract):
 
     def test_identifiers_are_distinct(self, loaded: Ratings) -> None:
         """One for each user, and one for each item."""
-        for name, own in (("user_ids", loaded.user_ids), ("item_ids", loaded.item_ids)):
-            assert np.unique(own).size == own.size, f"{name} of which some are alike"
+        for name, ids in (("user_ids", loaded.user_ids), ("item_ids", loaded.item_ids)):
+            assert np.unique(ids).size == ids.size, f"{name} of which some are alike"
         assert loaded.user_ids.size == loaded.indptr.size - 1, f"{loaded.user_ids.size} users"
 
     def test_loads_the_same_again(self, dataset: Dataset, loaded: Ratings) -> None:
@@ -95,14 +95,14 @@ class DatasetContract(Contract):
 
     def test_what_is_known_without_the_ratings_is_true(self, dataset: Dataset, loaded: Ratings) -> None:
         """The numbers of known_size and the scale of known_scale, where there are any, are the ratings'."""
-        size, known = (loaded.n_users, loaded.n_items, loaded.count), dataset.known_size()
-        assert known is None or not dataset.as_it_is or known == size
+        size, known_size = (loaded.n_users, loaded.n_items, loaded.count), dataset.known_size()
+        assert known_size is None or not dataset.as_it_is or known_size == size
         scale = dataset.known_scale()
         assert scale is None or dataset.positive or scale.describe() == loaded.scale.describe()
 
     def test_refuses_a_place_where_nothing_is(self, dataset: Dataset, tmp_path: Path) -> None:
         """One line that names it and what is accepted, of data that have the setting path."""
-        if "path" not in {each.name for each in dataclasses.fields(dataset)}:
+        if "path" not in {field.name for field in dataclasses.fields(dataset)}:
             pytest.skip("no setting path")
         elsewhere: dict[str, Any] = {"path": str(tmp_path / "absent")}
         _refuses(dataclasses.replace(dataset, **elsewhere).load, elsewhere["path"])
@@ -113,11 +113,11 @@ def _refuses(load: Callable[[], object], named: str) -> None:
     try:
         load()
     except InputError as error:
-        said = str(error)
+        message = str(error)
     except Exception as error:  # whatever the code of a data set raises
         raise AssertionError(f"{type(error).__name__}: {error}") from None
     else:
         raise AssertionError("no error")
-    assert named in said, repr(said)
-    assert "\n" not in said, repr(said)
-    assert "; accepted: " in said, repr(said)
+    assert named in message, repr(message)
+    assert "\n" not in message, repr(message)
+    assert "; accepted: " in message, repr(message)

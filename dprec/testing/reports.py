@@ -205,13 +205,16 @@ class FamilyContract(Contract):
         people = self.people(40)
         reader = family.reader(40, Wanted(likelihood=True, symbols=True))
         assert reader.take(np.arange(40), family.encode(people, self.draws(people))).all()
-        seen = reader.observations()
-        assert seen.shape == (40, self.n_items)
-        assert isinstance(seen.evidence, family.evidence)
+        observations = reader.observations()
+        assert observations.shape == (40, self.n_items)
+        assert isinstance(observations.evidence, family.evidence)
         if not family.hides_items:
-            assert seen.users.tolist() == rows_of(people.counts).tolist()
-            assert seen.items.tolist() == people.items.tolist()
-        assert seen.likelihood is None or seen.likelihood.shape == (seen.items.size, self.scale.levels)
+            assert observations.users.tolist() == rows_of(people.counts).tolist()
+            assert observations.items.tolist() == people.items.tolist()
+        assert observations.likelihood is None or observations.likelihood.shape == (
+            observations.items.size,
+            self.scale.levels,
+        )
 
     def test_hostile_reports_are_refused(self, family: ReportFamily) -> None:
         """Whatever the bytes are, nothing is raised; what is refused says nothing."""
@@ -223,9 +226,9 @@ class FamilyContract(Contract):
         garbage = [random.bytes(int(size)) for size in random.integers(0, 40, 300)]
         reader = family.reader(330, Wanted(likelihood=True, symbols=True))
         accepted = reader.take(np.arange(330), [*garbage, *(report[:-1] for report in honest)])
-        seen = reader.observations()
-        assert accepted[seen.users].all()
-        assert ((seen.items >= 0) & (seen.items < self.n_items)).all()
+        observations = reader.observations()
+        assert accepted[observations.users].all()
+        assert ((observations.items >= 0) & (observations.items < self.n_items)).all()
 
     def test_a_cohort_makes_no_difference(self, family: ReportFamily) -> None:
         """A report depends on its user alone: the same bytes whoever is computed beside it, and again."""
@@ -235,8 +238,8 @@ class FamilyContract(Contract):
         apart = [
             report
             for start, stop in pairwise(cuts)
-            for own in [self.part(people, start, stop)]
-            for report in family.encode(own, self.draws(own, start))
+            for partition in [self.part(people, start, stop)]
+            for report in family.encode(partition, self.draws(partition, start))
         ]
         assert together == apart == family.encode(people, self.draws(people))
 
@@ -303,10 +306,10 @@ class FamilyContract(Contract):
         people = self.people(40)
         reader = family.reader(40, Wanted(symbols=True))
         assert reader.take(np.arange(40), family.crafted(people, self.draws(people))).all()
-        seen = reader.observations()
+        observations = reader.observations()
         if not family.hides_items:
-            assert seen.users.tolist() == rows_of(people.counts).tolist()
-            assert seen.items.tolist() == people.items.tolist()
+            assert observations.users.tolist() == rows_of(people.counts).tolist()
+            assert observations.items.tolist() == people.items.tolist()
 
     def test_no_report_is_louder_than_is_said(self, family: ReportFamily) -> None:
         """Values about an item, less the middle, are bounded; their honest mean is within 6 standard errors.
@@ -314,21 +317,21 @@ class FamilyContract(Contract):
         False alarm 2e-9. Some crafted report reaches the bound, which no honest one exceeds; where users have
         budgets of their own, the mean is that of all, and who claims the largest one is not loudest by value.
         """
-        said = family.evidence_of_one(np.full(_HONEST, 2), of_values=True)
+        loudness = family.evidence_of_one(np.full(_HONEST, 2), of_values=True)
         reader = family.reader(2, Wanted())
         reader.take(np.arange(2), family.encode(self.people(2), self.draws(self.people(2))))
         if (
-            said is None
+            loudness is None
             or not family.evidence.has_values
             or not np.isfinite(reader.observations().values).all()
         ):
             return
-        most, mean = said
+        bound, mean = loudness
         ends = np.array([self.scale.levels, 1], dtype=np.uint8)
         # The first item is rated highest, and the second lowest.
         items = np.tile(np.arange(2, dtype=np.int32), _HONEST)
         honest = Profiles(np.full(_HONEST, 2), items, np.tile(ends, _HONEST))
-        drawn = self._about_the_first(family, family.encode(honest, self.draws(honest)), _HONEST)
+        honest_values = self._about_the_first(family, family.encode(honest, self.draws(honest)), _HONEST)
         loud = []
         for length in range(1, self.n_items + 1):
             # The first is rated highest by one malicious user, lowest by the other, and all others the other
@@ -338,18 +341,20 @@ class FamilyContract(Contract):
             items = np.tile(np.arange(length, dtype=np.int32), 2)
             lie = Profiles(np.full(2, length), items, levels.ravel())
             loud.append(self._about_the_first(family, family.crafted(lie, self.draws(lie)), 2))
-        assert max(np.abs(loud).max(), np.abs(drawn).max()) <= most * (1 + 1e-9)
+        assert max(np.abs(loud).max(), np.abs(honest_values).max()) <= bound * (1 + 1e-9)
         if family.budget is None or not family.budget.own:
-            assert abs(drawn.mean() - mean) <= 6 * drawn.std() / np.sqrt(_HONEST) + 1e-9
-            assert np.abs(loud).max() == pytest.approx(most, rel=1e-6)
+            assert abs(honest_values.mean() - mean) <= 6 * honest_values.std() / np.sqrt(_HONEST) + 1e-9
+            assert np.abs(loud).max() == pytest.approx(bound, rel=1e-6)
 
     def _about_the_first(self, family: ReportFamily, reports: Sequence[bytes], users: int) -> Floats:
         """Return what the values in each user's report say of the first item, shape (users,)."""
         reader = family.reader(users, Wanted(symbols=True))
         assert reader.take(np.arange(users), reports).all()
-        seen, middle = reader.observations(), (self.scale.low + self.scale.high) / 2
-        first = seen.items == 0
-        return np.bincount(seen.users[first], seen.values[first] - middle, users).astype(np.float64)
+        observations, middle = reader.observations(), (self.scale.low + self.scale.high) / 2
+        first = observations.items == 0
+        return np.bincount(observations.users[first], observations.values[first] - middle, users).astype(
+            np.float64
+        )
 
     def test_what_follows_is_answered_and_read(self, family: ReportFamily) -> None:
         """A further exchange has a question that devices accept; other bytes are none; answers are read."""

@@ -31,8 +31,10 @@ def _told(test: Callable[..., None]) -> Callable[..., None]:
         try:
             test(*arguments, **fixtures)
         except AssertionError as error:
-            seen = " ".join(str(error).split()) or "an assertion that does not hold"
-            seen = seen if len(seen) <= _LONGEST else f"{seen[:_LONGEST]} ..."
-            raise pytest.fail.Exception(f"{rule}: seen {seen}; expected: {expected}", pytrace=False) from None
+            failure = " ".join(str(error).split()) or "an assertion that does not hold"
+            failure = failure if len(failure) <= _LONGEST else f"{failure[:_LONGEST]} ..."
+            raise pytest.fail.Exception(
+                f"{rule}: seen {failure}; expected: {expected}", pytrace=False
+            ) from None
 
     return telling
