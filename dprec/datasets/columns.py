@@ -127,13 +127,13 @@ def _even_step(levels: Floats) -> float | None:
     """Return the greatest distance of which all distances of some values are multiples, or None."""
     reach = levels[-1] - levels[0]
     # Rounding keeps two spellings of one rating from counting as different levels.
-    apart = np.diff(np.unique(np.round(levels, 9)))
-    if not apart.size:
+    gaps = np.diff(np.unique(np.round(levels, 9)))
+    if not gaps.size:
         return None
-    millionths = np.rint(apart * 1e6)
-    decimal = reach < 1e9 and np.all(np.abs(apart * 1e6 - millionths) < 1e-3)
-    step = float(np.gcd.reduce(millionths.astype(np.int64))) / 1e6 if decimal else float(apart.min())
-    multiples = apart / step
+    millionths = np.rint(gaps * 1e6)
+    decimal = reach < 1e9 and np.all(np.abs(gaps * 1e6 - millionths) < 1e-3)
+    step = float(np.gcd.reduce(millionths.astype(np.int64))) / 1e6 if decimal else float(gaps.min())
+    multiples = gaps / step
     if not (np.all(abs(multiples - np.round(multiples)) < 1e-6) and round(reach / step) < MAX_LEVELS):
         return None
     return float(reach / round(reach / step))
@@ -387,8 +387,8 @@ class RatingColumns(Options):
                 raise SettingError("step", error.found, self._with_ends(low, high, self.step)) from None
         step = None if self.continuous else _even_step(np.unique([low, high, *distinct]))
         if step is None and not self.continuous and (self.continuous is False or not ends_given):
-            apart = float(np.diff(distinct).min(initial=high - low))
-            found = f"ratings from {low:g} to {high:g} that are as little as {apart:g} apart"
+            gap = float(np.diff(distinct).min(initial=high - low))
+            found = f"ratings from {low:g} to {high:g} that are as little as {gap:g} apart"
             raise SettingError(
                 "low", f"{source}: {found}", self._if_counts(distinct, counts) + self._with_ends(low, high)
             )
@@ -403,19 +403,21 @@ class RatingColumns(Options):
         """
         for find_bulk in (_without_few, _without_sentinel):
             bulk = find_bulk(values, counts, self.low, self.high)
-            inside, odd = values[bulk], np.delete(values, bulk)
-            if not odd.size:
+            inside, outliers = values[bulk], np.delete(values, bulk)
+            if not outliers.size:
                 continue
-            listed = ", ".join(f"{value:g}" for value in odd[:_LISTED]) + (
-                " ..." if odd.size > _LISTED else ""
+            listed = ", ".join(f"{value:g}" for value in outliers[:_LISTED]) + (
+                " ..." if outliers.size > _LISTED else ""
             )
             reaches = f"{inside[0]:g} to {inside[-1]:g} to {values[0]:g} to {values[-1]:g}"
             number = f"{np.delete(counts, bulk).sum():,} of {counts.sum():,} ratings ({listed})"
             ends = {"low": float(values[0])} if inside[0] > values[0] else {}
             ends |= {"high": float(values[-1])} if inside[-1] < values[-1] else {}
-            accepted = f"{self.written(ends)} if {'it is a rating' if odd.size == 1 else 'they are ratings'}"
-            if odd.size == 1 or values[0] < 0:
-                unrated = self.written({"missing": odd[:_LISTED].tolist()})
+            accepted = (
+                f"{self.written(ends)} if {'it is a rating' if outliers.size == 1 else 'they are ratings'}"
+            )
+            if outliers.size == 1 or values[0] < 0:
+                unrated = self.written({"missing": outliers[:_LISTED].tolist()})
                 accepted = f"{unrated} if that means not rated, or {accepted}"
             accepted = self._if_counts(values, counts) + accepted
             raise SettingError("missing", f"{source}: {number} widen the scale from {reaches}", accepted)

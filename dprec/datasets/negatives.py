@@ -41,29 +41,29 @@ class Given:
         item of its user, and items that its user has; and where a user with a relevant item has no line.
         """
         source = Path(path).expanduser()
-        users, tests, others, line_of = _parts(source)
+        users, test_items, negatives, line_of = _parts(source)
         lines, n_items = np.arange(users.size), relevant.n_items
         rows = _places(users, relevant.user_ids, "user", source, lines)
-        first = rows * n_items + _places(tests, relevant.item_ids, "item", source, lines)
+        first = rows * n_items + _places(test_items, relevant.item_ids, "item", source, lines)
 
         def named(line: int) -> str:
-            return f"({users[line]},{tests[line]})"
+            return f"({users[line]},{test_items[line]})"
 
         untested = ~np.isin(first, tested.cells)
         _refuse(untested, named, "a user and a test item, of the same split", source, lines)
-        listed = rows[line_of] * n_items + _places(others, relevant.item_ids, "item", source, line_of)
+        listed = rows[line_of] * n_items + _places(negatives, relevant.item_ids, "item", source, line_of)
         # Of each user once, in the order of users and items.
         cells = np.unique(listed)
-        had = cells[np.isin(cells, held.cells, assume_unique=True)]
+        rated_cells = cells[np.isin(cells, held.cells, assume_unique=True)]
 
         def rated(place: int) -> str:
-            return f"item {str(others[place])!r}, which the user has in training"
+            return f"item {str(negatives[place])!r}, which the user has in training"
 
-        _refuse(np.isin(listed, had), rated, "items that the user has not rated", source, line_of)
+        _refuse(np.isin(listed, rated_cells), rated, "items that the user has not rated", source, line_of)
         counts = np.bincount(cells // n_items, minlength=relevant.n_users)
-        without = np.flatnonzero((relevant.counts > 0) & (counts == 0))
-        if without.size:
-            user = relevant.user_ids[without[0]]
+        without_line = np.flatnonzero((relevant.counts > 0) & (counts == 0))
+        if without_line.size:
+            user = relevant.user_ids[without_line[0]]
             raise InputError(str(source), f"no line of user {user}", "a line for every user who is tested")
         return cls(offsets(counts), cells % n_items, relevant)
 
@@ -106,9 +106,9 @@ def lines_among(candidates: Candidates, relevant: Ratings) -> Iterator[str]:
         chosen = candidates(users)
         chosen[cells_of(relevant, users)] = False
         for user, row in zip(users.tolist(), chosen, strict=True):
-            others = "\t".join(items[row])
+            negatives = "\t".join(items[row])
             tested = relevant.items[relevant.indptr[user] : relevant.indptr[user + 1]]
-            yield from (f"({relevant.user_ids[user]},{items[item]})\t{others}\n" for item in tested)
+            yield from (f"({relevant.user_ids[user]},{items[item]})\t{negatives}\n" for item in tested)
 
 
 def _parts(source: Path) -> tuple[AnyArray, AnyArray, AnyArray, Ints]:
@@ -119,22 +119,22 @@ def _parts(source: Path) -> tuple[AnyArray, AnyArray, AnyArray, Ints]:
         raise InputError(str(source), "no such file", f"lines of {_ACCEPTED}")
     lines = pl.Series(lines_of(source), dtype=pl.String)
     parts = lines.str.extract_groups(_LINE)
-    users, tests, others = (parts.struct[place] for place in range(3))
+    users, test_items, negatives = (parts.struct[place] for place in range(3))
     odd: Bools = users.is_null().to_numpy()
     _refuse(odd, lambda line: repr(lines[line]), _ACCEPTED, source, np.arange(odd.size))
-    listed = others.str.strip_chars().str.split("\t")
+    listed = negatives.str.strip_chars().str.split("\t")
     counts = listed.list.len().to_numpy().astype(np.int64)
-    return users.to_numpy(), tests.to_numpy(), listed.explode().to_numpy(), rows_of(counts)
+    return users.to_numpy(), test_items.to_numpy(), listed.explode().to_numpy(), rows_of(counts)
 
 
-def _places(texts: AnyArray, ids: AnyArray, what: str, source: Path, lines: Ints) -> Ints:
+def _places(texts: AnyArray, ids: AnyArray, role: str, source: Path, lines: Ints) -> Ints:
     """Return the places of identifiers, as they are written, among those of the data."""
     written, wanted = ids.astype(np.str_), texts.astype(np.str_)
     order = np.argsort(written, kind="stable")
     places: Ints = order[np.minimum(np.searchsorted(written[order], wanted), written.size - 1)]
     unknown: Bools = written[places] != wanted
     _refuse(
-        unknown, lambda at: f"{what} {str(texts[at])!r}", f"one of the {what}s of the data", source, lines
+        unknown, lambda at: f"{role} {str(texts[at])!r}", f"one of the {role}s of the data", source, lines
     )
     return places
 

@@ -149,8 +149,8 @@ def copied(train: Ratings, test: Ratings, users: int, seed: int) -> tuple[Rating
     """
     if isinstance(train, CrossDomainRatings):
         raise SettingError("copies", "ratings of two domains", "ratings of one")
-    repeats, more = divmod(users, train.n_users)
-    drawn_users = np.sort(generator(seed, "copies").permutation(train.n_users)[:more])
+    repeats, n_drawn = divmod(users, train.n_users)
+    drawn_users = np.sort(generator(seed, "copies").permutation(train.n_users)[:n_drawn])
     cold = isinstance(test, ColdRatings)
     if not repeats:
         fewer = train.of_users(drawn_users, train.user_ids[drawn_users])

@@ -145,13 +145,15 @@ class Synthetic(Dataset):
         """Return what is rated once more, if anything is; see `Dataset.load_changes`."""
         if self.arrivals is None or not self.arrivals.rated_again:
             return None
-        first, random = self.load_timed(), generator(self.seed, "synthetic second ratings")
-        again = first.select(random.random(first.count) < self.arrivals.rated_again)
-        cuts = _cuts(self._opinions(first.indptr, first.items))
-        levels = _levels(self._opinions(again.indptr, again.items, random), cuts)
+        first_ratings, random = self.load_timed(), generator(self.seed, "synthetic second ratings")
+        second_ratings = first_ratings.select(random.random(first_ratings.count) < self.arrivals.rated_again)
+        cuts = _cuts(self._opinions(first_ratings.indptr, first_ratings.items))
+        levels = _levels(self._opinions(second_ratings.indptr, second_ratings.items, random), cuts)
         presence = self.arrivals.drawn(self.users, self.items, self.seed)
-        times = np.zeros(0) if again.times is None else again.times
-        return replace(again, levels=levels, times=presence.until_left(again.users, times, random))
+        times = np.zeros(0) if second_ratings.times is None else second_ratings.times
+        return replace(
+            second_ratings, levels=levels, times=presence.until_left(second_ratings.users, times, random)
+        )
 
     def _opinions(self, indptr: Ints, items: Int32s, noise: np.random.Generator | None = None) -> Floats:
         """Return the opinion behind each rating; by default with the noise of first ratings."""

@@ -223,7 +223,7 @@ class DelimitedColumns(RatingColumns, FileDataset):
 
     def _names_columns(self, rows: Sequence[Sequence[str]]) -> bool:
         """Return whether the first line of a text is a header."""
-        first, others = rows[0], [*zip(*rows[1:], strict=False)]
+        first, columns_below = rows[0], [*zip(*rows[1:], strict=False)]
         columns = self.user_column, self.item_column, self.rating_column, self.timestamp_column
         if any(isinstance(column, str) and column != ABSENT for column in columns):
             return True
@@ -231,7 +231,7 @@ class DelimitedColumns(RatingColumns, FileDataset):
             return True
         texts_above = [
             place
-            for place, cells in enumerate(others)
+            for place, cells in enumerate(columns_below)
             if not is_value(first[place]) and all(map(is_value, cells))
         ]
         if not self.has_ratings([""] * len(first)):
@@ -294,9 +294,11 @@ class DelimitedColumns(RatingColumns, FileDataset):
                 else column_place(self.timestamp_column, names, source)
             )
             times = None if times in places else times
-        user, item, *others = (place + 1 for place in places)
+        user, item, *further = (place + 1 for place in places)
         timestamp = None if times is None else times + 1
-        return replace(layout, user=user, item=item, rating=others[0] if rated else None, timestamp=timestamp)
+        return replace(
+            layout, user=user, item=item, rating=further[0] if rated else None, timestamp=timestamp
+        )
 
     def _without_header(self, error: SettingError, first: Sequence[str]) -> SettingError:
         """Return an error of columns, or what to type if the first line is no header but a row."""
@@ -391,8 +393,8 @@ class DelimitedTable(DelimitedColumns):
 
     def written(self, settings: Mapping[str, Any]) -> str:
         """Return settings as they are typed; a scale that is given anew is public."""
-        anew = {} if self.scale_is_public or "low" not in settings else {"scale_is_public": True}
-        return super().written({**settings, **anew})
+        declared = {} if self.scale_is_public or "low" not in settings else {"scale_is_public": True}
+        return super().written({**settings, **declared})
 
     def fold_names(self) -> tuple[str, ...]:
         """Return the divisions that are given, if the parts are in files of their own."""

@@ -38,12 +38,12 @@ def check_updates(
     """
     precision = precision_of(computed.updates)
     for chosen in _groups(users):
-        again = model.computed(parameters, devices.of_users(chosen))
+        recomputed = model.computed(parameters, devices.of_users(chosen))
         rows = code.scaled(tuple(update[chosen] for update in computed.updates))
-        apart = float(np.linalg.norm(rows - code.scaled(again.updates), axis=1).max())
-        if not apart <= precision:
-            _refuse(model, "updates", chosen, f"{apart:.3g} clips")
-        for state, repeated in zip(computed.state, again.state, strict=True):
+        distance = float(np.linalg.norm(rows - code.scaled(recomputed.updates), axis=1).max())
+        if not distance <= precision:
+            _refuse(model, "updates", chosen, f"{distance:.3g} clips")
+        for state, repeated in zip(computed.state, recomputed.state, strict=True):
             if not np.array_equal(state[chosen], repeated, equal_nan=True):
                 _refuse(model, "state", chosen, f"up to {np.abs(state[chosen] - repeated).max():.3g}")
 
@@ -63,12 +63,12 @@ def check_predictions(
     for chosen in _groups(users):
         predict = model.predicting(parameters, devices.of_users(chosen))["predict"]
         rows = np.repeat(np.arange(chosen.size), items.size), np.tile(items, chosen.size)
-        predicted, again = predicting["predict"](chosen[rows[0]], rows[1]), predict(*rows)
-        differ = (predicted != again) & ~(np.isnan(predicted) & np.isnan(again))
-        apart = float(np.abs(predicted - again)[differ].max(initial=0.0))
+        predicted, recomputed = predicting["predict"](chosen[rows[0]], rows[1]), predict(*rows)
+        differ = (predicted != recomputed) & ~(np.isnan(predicted) & np.isnan(recomputed))
+        distance = float(np.abs(predicted - recomputed)[differ].max(initial=0.0))
         largest = float(np.abs(predicted[differ]).max(initial=1.0))
-        if not apart <= precision_of((predicted, again)) * largest:
-            _refuse(model, "predictions", chosen, f"{apart:.3g}")
+        if not distance <= precision_of((predicted, recomputed)) * largest:
+            _refuse(model, "predictions", chosen, f"{distance:.3g}")
 
 
 def some_devices(model: FederatedModel, users: int, n_items: int, scale: RatingScale, seed: int) -> Devices:
@@ -127,8 +127,8 @@ def precision_of(arrays: Sequence[Floats]) -> float:
     return float(np.sqrt(max(widths, default=np.finfo(np.float64).eps)))
 
 
-def _refuse(model: FederatedModel, what: str, users: Ints, apart: str) -> None:
+def _refuse(model: FederatedModel, quantity: str, users: Ints, distance: str) -> None:
     subject = "one user computed alone" if users.size == 1 else "two users computed together"
-    found = f"{what} of {subject} are {apart} from those of its partition"
+    found = f"{quantity} of {subject} are {distance} from those of its partition"
     mixing = "added up or scaled over users, drawn elsewhere than from `random`, or remembered"
     raise ContractError.of(model, found, f"{FROM_ONE_USER}: nothing {mixing}")

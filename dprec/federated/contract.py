@@ -350,10 +350,10 @@ def _draws(trial: Trial) -> Broken | None:
             restore(before[name])
     if moved:
         return Broken(f"moves the generator of {moved[0]} that a whole process shares", _FROM_RANDOM)
-    what = _other(trial.digests(_SEEDS), trial.digests(_SEEDS))
+    differing = _other(trial.digests(_SEEDS), trial.digests(_SEEDS))
     # Two new processes do the same in the same order: they agree on what follows from what came before.
-    if what is not None and _elsewhere(trial) != _elsewhere(trial):
-        return Broken(f"{what} are others each time", _FROM_RANDOM)
+    if differing is not None and _elsewhere(trial) != _elsewhere(trial):
+        return Broken(f"{differing} are others each time", _FROM_RANDOM)
     return None
 
 
@@ -365,10 +365,10 @@ _KEEP = "keep it in the state that update returns, not in the object, its class 
 
 
 def _remembers(trial: Trial) -> Broken | None:
-    here = trial.digests(_SEEDS)
-    what = _other(here, trial.digests(_SEEDS)) or _other(here, _elsewhere(trial))
-    found = f"{what} depend on what was computed before, or on the process"
-    return None if what is None else Broken(found, _KEEP)
+    digests = trial.digests(_SEEDS)
+    differing = _other(digests, trial.digests(_SEEDS)) or _other(digests, _elsewhere(trial))
+    found = f"{differing} depend on what was computed before, or on the process"
+    return None if differing is None else Broken(found, _KEEP)
 
 
 def _travels(trial: Trial) -> Broken | None:

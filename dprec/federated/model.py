@@ -237,9 +237,9 @@ class FederatedModel(Options):
             return {"predict": self.predictor(parameters, devices.profiles)}
 
         def rows(users: AnyInts, n_items: int) -> Floats:
-            several = devices.of_users(users)
+            chosen = devices.of_users(users)
             predicted = np.empty((users.size, n_items))
-            for row, (profile, _, state) in zip(predicted, several.each(), strict=True):
+            for row, (profile, _, state) in zip(predicted, chosen.each(), strict=True):
                 row[:] = _shaped(self, "scores", self.predict(parameters, profile, state), row)
             return predicted
 
@@ -295,8 +295,8 @@ def begun(model: FederatedModel, n_items: int, scale: RatingScale, keys: Uint64s
         arrays_of(model, "begin returned", model.begin(n_items, scale, generator_of(key))) for key in keys
     ]
     shapes = {tuple((array.shape, array.dtype) for array in state) for state in states}
-    if others := [str(dtype) for _, dtype in chain(*shapes) if dtype.kind not in "biufc"]:
-        raise ContractError.of(model, f"begin returned an array of {others[0]}", "numbers")
+    if non_numeric := [str(dtype) for _, dtype in chain(*shapes) if dtype.kind not in "biufc"]:
+        raise ContractError.of(model, f"begin returned an array of {non_numeric[0]}", "numbers")
     if len(shapes) > 1:
         raise ContractError.of(model, "begin returned arrays of several shapes", "the same for every user")
     return tuple(np.stack(arrays) for arrays in zip(*states, strict=True))

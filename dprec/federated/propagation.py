@@ -54,13 +54,13 @@ class OwnEdges(DrawsNegatives):
         negatives = others(random, profile, wanted.size)
         wanted = wanted[: negatives.size]
         vector, share = self._user(items, profile)
-        apart = items[wanted] - items[negatives]
-        margins = apart @ vector
+        differences = items[wanted] - items[negatives]
+        margins = differences @ vector
         weights = 0.5 * (1 - np.tanh(margins / 2))
         # Every item moves along the user's vector, as far as its margins say.
         along = (np.bincount(chosen, weights, profile.n_items) for chosen in (wanted, negatives))
         change = np.outer(np.subtract(*along), vector)
-        change[profile.items] += share * (weights @ apart)
+        change[profile.items] += share * (weights @ differences)
         return Update((change,), loss=float(np.logaddexp(0.0, -margins).mean()) if negatives.size else np.nan)
 
     def predict(self, parameters: Parameters, profile: Profile, state: State) -> Floats:

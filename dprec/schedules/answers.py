@@ -119,8 +119,8 @@ class PermanentAnswers(Answers):
     def check(self, mechanism: Mechanism, privacy: PrivacyBudget | None) -> None:
         """Refuse a budget that is not for one answer."""
         if privacy is None or privacy.per != "rating" or privacy.own:
-            several = "several" if privacy and privacy.own else "one per user or cell"
-            found = f"{several if privacy else 'none'}, where answers are permanent"
+            budgets = "several" if privacy and privacy.own else "one per user or cell"
+            found = f"{budgets if privacy else 'none'}, where answers are permanent"
             accepted = "one per rating, such as --set 'protocol.privacy={epsilon: 1, per: rating}'"
             raise SettingError("privacy", found, accepted)
 

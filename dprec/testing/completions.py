@@ -311,11 +311,11 @@ class GradientContract(Contract):
         self, gradient: GradientReport, magnitude: float
     ) -> None:
         """A server may broadcast anything; whether a device fails must not depend on its ratings."""
-        profiles, usual = self.profiles(self.users), self.item_factors()
+        profiles, item_factors = self.profiles(self.users), self.item_factors()
         for factors in (
             np.full(self.shape, magnitude),
-            magnitude * np.sign(usual),
-            np.where(np.arange(self.items)[:, None] == 3, magnitude, usual),
+            magnitude * np.sign(item_factors),
+            np.where(np.arange(self.items)[:, None] == 3, magnitude, item_factors),
         ):
             user_factors = solve_user_factors(profiles, factors, 1.0)
             fitted = FittedProfiles(profiles, user_factors, factors)

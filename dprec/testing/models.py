@@ -73,8 +73,8 @@ class DatasetContract(Contract):
         assert np.all(np.diff(loaded.indptr) >= 0), "indptr that falls"
         assert loaded.items.min() >= 0, f"item {loaded.items.min()}"
         assert loaded.items.max() < loaded.n_items, f"item {loaded.items.max()} of {loaded.n_items}"
-        again = (np.diff(loaded.items) <= 0) & (np.diff(loaded.users) == 0)
-        assert not again.any(), f"{again.sum()} items that do not ascend within their user"
+        unordered = (np.diff(loaded.items) <= 0) & (np.diff(loaded.users) == 0)
+        assert not unordered.any(), f"{unordered.sum()} items that do not ascend within their user"
         if not loaded.scale.implicit:
             assert loaded.levels.min() >= 1, f"level {loaded.levels.min()}"
             assert loaded.levels.max() <= loaded.scale.levels, (
@@ -89,9 +89,9 @@ class DatasetContract(Contract):
 
     def test_loads_the_same_again(self, dataset: Dataset, loaded: Ratings) -> None:
         """The same bits each time."""
-        again = dataset.load()
+        reloaded = dataset.load()
         for name in ("indptr", "items", "levels", "user_ids", "item_ids"):
-            assert np.array_equal(getattr(loaded, name), getattr(again, name)), f"other {name}"
+            assert np.array_equal(getattr(loaded, name), getattr(reloaded, name)), f"other {name}"
 
     def test_what_is_known_without_the_ratings_is_true(self, dataset: Dataset, loaded: Ratings) -> None:
         """The numbers of known_size and the scale of known_scale, where there are any, are the ratings'."""

@@ -235,13 +235,13 @@ class FamilyContract(Contract):
         people = self.people(25)
         together = family.encode(people, self.draws(people))
         cuts = [0, 1, 2, 11, 25]
-        apart = [
+        separate = [
             report
             for start, stop in pairwise(cuts)
             for partition in [self.part(people, start, stop)]
             for report in family.encode(partition, self.draws(partition, start))
         ]
-        assert together == apart == family.encode(people, self.draws(people))
+        assert together == separate == family.encode(people, self.draws(people))
 
     def test_losses_are_those_of_the_dominating_pair(self, family: ReportFamily) -> None:
         """The loss of a draw is the largest ratio of any two rows, and a user's draws add up."""
