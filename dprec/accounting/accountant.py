@@ -278,19 +278,19 @@ class PrivacyAccountant:
         """
         rated, claimed = np.any([part.rated for part in parts], axis=0), None
         if any(part.claimed is not None for part in parts):
-            every = [part.claimed or part for part in parts]
-            claimed = cls.of_all(every, same_ratings=same_ratings)
-        whole = replace(parts[0], rated=rated, history=[], claimed=claimed)
-        charged = np.zeros(whole.n_users)
+            claims = [part.claimed or part for part in parts]
+            claimed = cls.of_all(claims, same_ratings=same_ratings)
+        combined = replace(parts[0], rated=rated, history=[], claimed=claimed)
+        charged = np.zeros(combined.n_users)
         for number, part in enumerate(parts, start=1):
             for event in part.history:
-                users = event.took_part(whole.n_users)
+                users = event.took_part(combined.n_users)
                 per_rating = np.where(users & part.rated, event.per_rating, 0.0)
                 if not same_ratings:
-                    before, charged = charged, np.maximum(charged, per_rating)
-                    per_rating = np.maximum(per_rating - before, 0.0)
-                whole.step(number, users, per_rating, event.per_user, event.mechanism)
-        return whole
+                    previous, charged = charged, np.maximum(charged, per_rating)
+                    per_rating = np.maximum(per_rating - previous, 0.0)
+                combined.step(number, users, per_rating, event.per_user, event.mechanism)
+        return combined
 
     @property
     def n_users(self) -> int:
@@ -336,10 +336,12 @@ class PrivacyAccountant:
         event = Event(round_index, np.packbits(users), *losses, mechanism)
         if self.history:
             # Arrays that are equal to those of the event before are shared with it.
-            before = self.history[-1]
-            arrays = {name: getattr(before, name) for name in ("users", "per_rating", "per_user")}
-            same = {name: own for name, own in arrays.items() if np.array_equal(getattr(event, name), own)}
-            event = replace(event, **same)
+            previous = self.history[-1]
+            arrays = {name: getattr(previous, name) for name in ("users", "per_rating", "per_user")}
+            shared = {
+                name: array for name, array in arrays.items() if np.array_equal(getattr(event, name), array)
+            }
+            event = replace(event, **shared)
         self.history.append(event)
 
     def get_epsilon(
@@ -388,8 +390,8 @@ class PrivacyAccountant:
                     for loss in (event.per_rating, event.per_user)
                 )
                 mechanism = event.mechanism and event.mechanism.of_user(user)
-                own = Event(event.round_index, taking_part, per_rating, per_user, mechanism)
-                history += [own] * times
+                user_event = Event(event.round_index, taking_part, per_rating, per_user, mechanism)
+                history += [user_event] * times
         return replace(self, rated=self.rated[[user]], history=history, claimed=None)
 
     def between_profiles(self, delta: float) -> Floats:
@@ -406,18 +408,18 @@ class PrivacyAccountant:
         for event in self.history:
             # What costs nothing has no share of delta.
             if event.mechanism is not None and np.any(event.per_user):
-                own = groups.setdefault(event.mechanism.group, [])
-                own.append((event.mechanism, event.took_part(self.n_users)))
+                group = groups.setdefault(event.mechanism.group, [])
+                group.append((event.mechanism, event.took_part(self.n_users)))
         losses = self._sums([event for event in self.history if event.mechanism is None], "per_user")
-        for own in groups.values():
-            losses += own[0][0].composed(own, delta / len(groups), adjacency)
+        for group in groups.values():
+            losses += group[0][0].composed(group, delta / len(groups), adjacency)
         return losses
 
     def per_report(self, delta: float) -> Floats | None:
         """Return what each report shuffled by itself loses, shape (reports,); None without any."""
         mechanisms = (event.mechanism for event in self.history if event.mechanism is not None)
         losses = (mechanism.per_report(delta) for mechanism in mechanisms)
-        return next((each for each in losses if each is not None), None)
+        return next((loss for loss in losses if loss is not None), None)
 
     def through(self, mechanism: Callable[[int], EventMechanism | None]) -> PrivacyAccountant:
         """Return the accountant with the events of every round by the mechanism of that round."""
@@ -459,10 +461,10 @@ class PrivacyAccountant:
         history, of_all = self.history, (self.n_users + 7) // 8
         user_sets, users = _distinct([event.users for event in history], of_all, np.uint8)
         columns = [event.per_rating for event in history] + [event.per_user for event in history]
-        own = np.array([isinstance(loss, np.ndarray) for loss in columns], dtype=np.bool_)
+        by_user = np.array([isinstance(loss, np.ndarray) for loss in columns], dtype=np.bool_)
         losses, places = _distinct([loss for loss in columns if isinstance(loss, np.ndarray)], self.n_users)
-        rows = np.full(own.size, _SAME_FOR_ALL, dtype=np.int64)
-        rows[own] = places
+        rows = np.full(by_user.size, _SAME_FOR_ALL, dtype=np.int64)
+        rows[by_user] = places
         numbers = np.array([0.0 if isinstance(loss, np.ndarray) else loss for loss in columns])
         rounds = np.array([event.round_index for event in history], dtype=np.int64)
         arrays = {"rated": self.rated, "rounds": rounds, "user_sets": user_sets, "users": users}
@@ -530,20 +532,20 @@ class LargestLoss:
             loss, times = history[0].per_user, int(self._times[user])
             loss = times * float(loss[user] if isinstance(loss, np.ndarray) else loss) if times else 0.0
             mechanism = history[0].mechanism and history[0].mechanism.repeated(user, times)
-            alone = np.ones(1, dtype=np.bool_)
-            accountant = replace(accountant, rated=alone, history=[])
-            accountant.step(1, alone, 0.0, loss, mechanism)
+            one_user = np.ones(1, dtype=np.bool_)
+            accountant = replace(accountant, rated=one_user, history=[])
+            accountant.step(1, one_user, 0.0, loss, mechanism)
         largest = float(accountant.get_epsilon(self.delta).max())
         return largest if math.isfinite(largest) else None
 
 
 def _compact(losses: Epsilon, charged: Bools) -> Epsilon:
-    own = losses[charged] if isinstance(losses, np.ndarray) else np.array([losses])
-    if np.isnan(own).any() or (own < 0).any():
+    charges = losses[charged] if isinstance(losses, np.ndarray) else np.array([losses])
+    if np.isnan(charges).any() or (charges < 0).any():
         raise ValueError("a privacy loss that is negative or not a number")
-    if own.size and (own == own[0]).all():
-        return float(own[0])
-    return np.where(np.isnan(losses), 0.0, losses) if own.size else 0.0
+    if charges.size and (charges == charges[0]).all():
+        return float(charges[0])
+    return np.where(np.isnan(losses), 0.0, losses) if charges.size else 0.0
 
 
 def _distinct(

@@ -10,13 +10,13 @@ _BITS = 14
 """Leading bits that are kept: what is rounded moves by less than 2^-13."""
 
 
-def rounded_down(found: float) -> float:
-    """Return the largest number of so few bits that is not above the one that was found, above 0."""
-    fraction, exponent = math.frexp(found)
+def rounded_down(number: float) -> float:
+    """Return the largest number of so few bits that is not above ``number``, above 0."""
+    fraction, exponent = math.frexp(number)
     return math.ldexp(math.floor(math.ldexp(fraction, _BITS)), exponent - _BITS)
 
 
-def rounded_up(found: float) -> float:
-    """Return the smallest number of so few bits that is not below the one that was found, above 0."""
-    fraction, exponent = math.frexp(found)
+def rounded_up(number: float) -> float:
+    """Return the smallest number of so few bits that is not below ``number``, above 0."""
+    fraction, exponent = math.frexp(number)
     return math.ldexp(math.ceil(math.ldexp(fraction, _BITS)), exponent - _BITS)

@@ -57,8 +57,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return math.inf
     if mu == 0 or gaussian_delta(mu, 0.0) <= delta:
         return 0.0
-    most = mu**2 / 2 + mu * math.sqrt(2 * math.log(1 / delta))
-    root = brentq(lambda epsilon: gaussian_delta(mu, epsilon) - delta, 0.0, most, rtol=_PRECISION)
+    bound = mu**2 / 2 + mu * math.sqrt(2 * math.log(1 / delta))
+    root = brentq(lambda epsilon: gaussian_delta(mu, epsilon) - delta, 0.0, bound, rtol=_PRECISION)
     return float(root) * (1 + 2 * _PRECISION)
 
 
@@ -111,21 +111,21 @@ def renyi_divergences(multiplier: float, norm: float, orders: Ints) -> Floats:
     contribution, at least 1; ``orders``: above 1.
     """
     gaussian = orders / (2 * multiplier**2)
-    near = ((2 * orders - 1) + 6) / (4 * norm**2 * multiplier**4)
-    return gaussian + np.minimum(near, 3 / (2 * multiplier**2))
+    excess = ((2 * orders - 1) + 6) / (4 * norm**2 * multiplier**4)
+    return gaussian + np.minimum(excess, 3 / (2 * multiplier**2))
 
 
 def skellam_epsilon(multiplier: float, norm: float, delta: float) -> float:
     """Return the epsilon of a release; infinite without noise ([canonne2020], Proposition 12)."""
     if multiplier <= 0:
         return math.inf
-    kept = delta * (1 - _SHARE_OF_SLACK)
+    renyi_delta = delta * (1 - _SHARE_OF_SLACK)
     divergences = renyi_divergences(multiplier, norm, _ORDERS)
-    spared = (math.log(1 / kept) - np.log(_ORDERS)) / (_ORDERS - 1) + np.log1p(-1 / _ORDERS)
-    epsilon = max(0.0, float((divergences + spared).min()))
+    conversion = (math.log(1 / renyi_delta) - np.log(_ORDERS)) / (_ORDERS - 1) + np.log1p(-1 / _ORDERS)
+    epsilon = max(0.0, float((divergences + conversion).min()))
     # A distribution at a distance of x from each of two moves delta by (1 + e^epsilon) x.
-    off = _SLACK * (1 + math.exp(min(epsilon, 700.0)))
-    return epsilon if off <= delta * _SHARE_OF_SLACK else math.inf
+    slack = _SLACK * (1 + math.exp(min(epsilon, 700.0)))
+    return epsilon if slack <= delta * _SHARE_OF_SLACK else math.inf
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,9 @@ class Loss:
     def composed(cls, losses: Iterable[Self]) -> Self:
         """Return losses by basic composition, rounded once: equal shares of an epsilon never exceed it."""
         several = list(losses)
-        return cls(*(math.fsum(getattr(one, unit) for one in several) for unit in ("per_rating", "per_user")))
+        return cls(
+            *(math.fsum(getattr(loss, unit) for loss in several) for unit in ("per_rating", "per_user"))
+        )
 
 
 class EventMechanism(ABC):
@@ -247,26 +249,26 @@ class ChannelDraws(EventMechanism):
         for mechanism, users in events:
             times[mechanism] = times.get(mechanism, 0) + users.astype(np.int64)
         # Draws that all are from one channel count together.
-        drawn: dict[Hashable, tuple[tuple[Channel, ...], int | Ints, Ints]] = {}
-        for one, count in times.items():
-            key: Hashable = one.channels if len(one.channels) == 1 else one
-            before = drawn[key][2] if key in drawn else 0
-            drawn[key] = one.channels, one.channel, one.draws * count + before
+        groups: dict[Hashable, tuple[tuple[Channel, ...], int | Ints, Ints]] = {}
+        for mechanism, count in times.items():
+            key: Hashable = mechanism.channels if len(mechanism.channels) == 1 else mechanism
+            earlier = groups[key][2] if key in groups else 0
+            groups[key] = mechanism.channels, mechanism.channel, mechanism.draws * count + earlier
         kinds = np.zeros(events[0][1].size, dtype=np.int64)
-        for _, channel, draws in drawn.values():
+        for _, channel, draws in groups.values():
             _, numbers = numbered(np.where(draws > 0, channel * (draws.max() + 1) + draws, 0))
             _, kinds = numbered(kinds * (numbers.max() + 1) + numbers)
-        places = [np.broadcast_to(channel, kinds.shape) for _, channel, _ in drawn.values()]
+        places = [np.broadcast_to(channel, kinds.shape) for _, channel, _ in groups.values()]
         firsts = np.empty(int(kinds.max(initial=-1)) + 1, dtype=np.int64)
         firsts[kinds[::-1]] = np.arange(kinds.size - 1, -1, -1)
-        losses, kept = [], _Kept()
+        losses, cache = [], _Cache()
         for user in firsts.tolist():
-            own = [
+            user_draws = [
                 (channels[int(place[user])], int(draws[user]))
-                for (channels, _, draws), place in zip(drawn.values(), places, strict=True)
+                for (channels, _, draws), place in zip(groups.values(), places, strict=True)
             ]
-            losses.append(_loss_of_draws(own, delta, kept))
-        added = [one.added * count for one, count in times.items() if one.added is not None]
+            losses.append(_loss_of_draws(user_draws, delta, cache))
+        added = [mechanism.added * count for mechanism, count in times.items() if mechanism.added is not None]
         return np.array(losses)[kinds] + sum(added, np.zeros(kinds.size))
 
     def shuffled(self, hidden: ShuffledReports | ShuffledProfiles) -> EventMechanism:
@@ -276,7 +278,8 @@ class ChannelDraws(EventMechanism):
     def of_user(self, user: int) -> Self:
         """Return the draws about the user."""
         channel, draws = (
-            int(own[user]) if isinstance(own, np.ndarray) else own for own in (self.channel, self.draws)
+            int(number[user]) if isinstance(number, np.ndarray) else number
+            for number in (self.channel, self.draws)
         )
         return replace(
             self, channel=channel, draws=draws, added=None if self.added is None else self.added[[user]]
@@ -304,11 +307,16 @@ class Shuffled(EventMechanism):
     @classmethod
     def composed(cls, events: Sequence[tuple[Self, Bools]], delta: float, adjacency: Adjacency) -> Floats:
         """Return the lower of both bounds; amplified losses of several events add up."""
-        alone = ChannelDraws.composed([(one.draws, users) for one, users in events], delta, adjacency)
+        unamplified = ChannelDraws.composed(
+            [(mechanism.draws, users) for mechanism, users in events], delta, adjacency
+        )
         share = delta / len(events)
-        bounds = {one: one.hidden.per_user(share) for one in dict.fromkeys(one for one, _ in events)}
-        amplified = (np.where(users, bounds[one], 0.0) for one, users in events)
-        return np.minimum(alone, sum(amplified, np.zeros(alone.size)))
+        bounds = {
+            mechanism: mechanism.hidden.per_user(share)
+            for mechanism in dict.fromkeys(mechanism for mechanism, _ in events)
+        }
+        amplified = (np.where(users, bounds[mechanism], 0.0) for mechanism, users in events)
+        return np.minimum(unamplified, sum(amplified, np.zeros(unamplified.size)))
 
     def per_report(self, delta: float) -> Floats | None:
         """Return the losses of reports that are messages of their own."""
@@ -347,9 +355,9 @@ class NoisySum(EventMechanism):
     def composed(cls, events: Sequence[tuple[Self, Bools]], delta: float, adjacency: Adjacency) -> Floats:
         """Return what the sums cost in which a user takes part."""
         squared = np.zeros(events[0][1].size)
-        for one, users in events:
-            further = one.between_profiles if adjacency == "replace-one" else 1.0
-            squared[users] += (further * one.distance) ** 2
+        for mechanism, users in events:
+            factor = mechanism.between_profiles if adjacency == "replace-one" else 1.0
+            squared[users] += (factor * mechanism.distance) ** 2
         kinds, of_user = np.unique(squared, return_inverse=True)
         cost = events[0][0].cost
         return np.array([cost(float(np.sqrt(kind)), delta) if kind else 0.0 for kind in kinds])[of_user]
@@ -389,11 +397,13 @@ class Event:
 
     def costs_like(self, other: "Event") -> bool:
         """Return whether whoever takes part in both loses as much per user by either."""
-        own, others = ({} if each.mechanism is None else vars(each.mechanism) for each in (self, other))
+        parameters, other_parameters = (
+            {} if event.mechanism is None else vars(event.mechanism) for event in (self, other)
+        )
         return (
             type(self.mechanism) is type(other.mechanism)
             and _equal(self.per_user, other.per_user)
-            and all(_equal(own[name], others[name]) for name in own)
+            and all(_equal(parameters[name], other_parameters[name]) for name in parameters)
         )
 
 
@@ -424,14 +434,14 @@ same.
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _Cache:
     """What is computed once for all users whose losses are composed together."""
 
     grids: dict[tuple[Channel, ...], list[PrivacyLossDistribution]] = field(default_factory=dict)
     digests: dict[Channel, bytes] = field(default_factory=dict)
 
 
-def _loss_of_draws(draws: Sequence[tuple[Channel, int]], delta: float, kept: _Kept) -> float:
+def _loss_of_draws(draws: Sequence[tuple[Channel, int]], delta: float, cache: _Cache) -> float:
     """Return an epsilon of independent draws: channels, and how often each is drawn from."""
     costly = [(channel, times) for channel, times in draws if times > 0 and channel.epsilon > 0]
     if not costly:
@@ -440,10 +450,10 @@ def _loss_of_draws(draws: Sequence[tuple[Channel, int]], delta: float, kept: _Ke
     if any(math.isinf(channel.epsilon) for channel in channels):
         return math.inf
     for channel in channels:
-        if channel not in kept.digests:
+        if channel not in cache.digests:
             shape = repr(channel.weights.shape).encode()
-            kept.digests[channel] = hashlib.sha256(shape + channel.weights.tobytes()).digest()
-    case = delta, tuple(kept.digests[channel] for channel in channels), times
+            cache.digests[channel] = hashlib.sha256(shape + channel.weights.tobytes()).digest()
+    case = delta, tuple(cache.digests[channel] for channel in channels), times
     if case not in _KNOWN:
         if len(_KNOWN) >= 100_000:
             _KNOWN.clear()
@@ -451,8 +461,8 @@ def _loss_of_draws(draws: Sequence[tuple[Channel, int]], delta: float, kept: _Ke
         if basic <= delta:
             _KNOWN[case] = 0.0  # an ε alone is at most ε = 0 with δ = tanh(ε / 2); too small for a grid
         else:
-            if channels not in kept.grids:
-                kept.grids[channels] = common_grid(channels)
-            total = compose(list(zip(kept.grids[channels], times, strict=True)))
+            if channels not in cache.grids:
+                cache.grids[channels] = common_grid(channels)
+            total = compose(list(zip(cache.grids[channels], times, strict=True)))
             _KNOWN[case] = min(basic, total.epsilon(delta))
     return _KNOWN[case]

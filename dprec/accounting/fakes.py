@@ -75,8 +75,13 @@ class HiddenMessages(EventMechanism):
         """Return what the counts of all events in which a user takes part cost, shape (users,)."""
         taken_part = np.stack([users for _, users in events], axis=1)
         kinds, of_user = np.unique(taken_part, axis=0, return_inverse=True)
-        hidden = [tuple(one for (one, _), own in zip(events, kind, strict=True) if own) for kind in kinds]
-        return np.array([hidden_epsilon(own, delta, adjacency) for own in hidden])[of_user.ravel()]
+        hidden = [
+            tuple(mechanism for (mechanism, _), took_part in zip(events, kind, strict=True) if took_part)
+            for kind in kinds
+        ]
+        return np.array([hidden_epsilon(exchanges, delta, adjacency) for exchanges in hidden])[
+            of_user.ravel()
+        ]
 
 
 def hidden_delta(hidden: Sequence[HiddenMessages], epsilon: float, adjacency: Adjacency) -> float:
@@ -121,17 +126,17 @@ def participation_epsilon(hidden: Sequence[tuple[HiddenMessages, int]], devices:
     delta : float
         Above 0.
     """
-    exchanges = [one for one, _ in hidden]
+    exchanges = [exchange for exchange, _ in hidden]
     # Fewer fakes hide the messages where the device's own are gone.
-    least = [HiddenMessages(one.messages, one.fakes * (1 - 1 / devices)) for one in exchanges]
+    least = [HiddenMessages(exchange.messages, exchange.fakes * (1 - 1 / devices)) for exchange in exchanges]
     if _certain(least) > min(delta, _NEARLY_CERTAIN):
         return math.inf
     pairs: list[_Pair] = []
-    for one, kinds in hidden:
-        without = one.fakes * (1 - 1 / devices)
-        others = kinds + (one.null_fakes - 1) * one.messages
-        pairs.append(((one.fakes, 1), (without, 0), one.messages))
-        pairs.append(((others * one.fakes, 0), (others * without, 0), 1))
+    for exchange, kinds in hidden:
+        without = exchange.fakes * (1 - 1 / devices)
+        other_counts = kinds + (exchange.null_fakes - 1) * exchange.messages
+        pairs.append(((exchange.fakes, 1), (without, 0), exchange.messages))
+        pairs.append(((other_counts * exchange.fakes, 0), (other_counts * without, 0), 1))
     return max((loss.epsilon(delta) for loss in _composed(tuple(pairs))), default=0.0)
 
 
@@ -140,9 +145,11 @@ def _certain(hidden: Sequence[HiddenMessages]) -> float:
 
     Fewer null messages than were sent of them are rarer: r of k r counts with their sum are 0 then.
     """
-    if any(one.fakes <= 0 for one in hidden):
+    if any(exchange.fakes <= 0 for exchange in hidden):
         return 1.0
-    return -math.expm1(math.fsum(one.messages * math.log(-math.expm1(-one.fakes)) for one in hidden))
+    return -math.expm1(
+        math.fsum(exchange.messages * math.log(-math.expm1(-exchange.fakes)) for exchange in hidden)
+    )
 
 
 @lru_cache(maxsize=256)
@@ -206,10 +213,14 @@ _Pair = tuple[_Count, _Count, int]
 def _compared(hidden: Sequence[HiddenMessages], adjacency: Adjacency) -> list[ComposedLoss]:
     """Return the losses of the counts that differ between the worst two profiles; fakes above 0."""
     pairs: list[_Pair] = []
-    for one in hidden:
-        without, with_one, null = (one.fakes, 0), (one.fakes, 1), one.null_fakes * one.messages * one.fakes
-        fall = (without, with_one, one.messages), ((null, 0), (null, one.messages), 1)
-        pairs += [(with_one, without, one.messages), fall[adjacency != "replace-one"]]
+    for exchange in hidden:
+        without, with_one, null = (
+            (exchange.fakes, 0),
+            (exchange.fakes, 1),
+            exchange.null_fakes * exchange.messages * exchange.fakes,
+        )
+        fall = (without, with_one, exchange.messages), ((null, 0), (null, exchange.messages), 1)
+        pairs += [(with_one, without, exchange.messages), fall[adjacency != "replace-one"]]
     return _composed(tuple(pairs))
 
 
@@ -223,10 +234,10 @@ def _composed(pairs: tuple[_Pair, ...]) -> list[ComposedLoss]:
     squares = (times * distance**2 for distance, times in apart)
     step = math.sqrt(math.fsum(squares)) / 8192  # points per deviation of the composed loss
     swapped = ((other, one, times) for one, other, times in pairs)
-    orders = dict.fromkeys(tuple(sorted(each)) for each in (pairs, swapped))
-    compared = {pair[:2] for each in orders for pair in each}
-    alone = {counts: _losses(*counts, step) for counts in compared}
-    return [compose([(alone[one, other], times) for one, other, times in each]) for each in orders]
+    orders = dict.fromkeys(tuple(sorted(order)) for order in (pairs, swapped))
+    compared = {pair[:2] for order in orders for pair in order}
+    distributions = {counts: _losses(*counts, step) for counts in compared}
+    return [compose([(distributions[one, other], times) for one, other, times in order]) for order in orders]
 
 
 def _losses(one: _Count, other: _Count, step: float) -> PrivacyLossDistribution:
@@ -243,11 +254,11 @@ def _losses(one: _Count, other: _Count, step: float) -> PrivacyLossDistribution:
 def _masses(count: _Count, counts: Ints) -> Floats:
     """Return the probabilities of consecutive counts, among which are all but `_TAIL` at either end."""
     mean, added = count
-    drawn = counts - added
-    possible = drawn[drawn >= 0]
+    fakes = counts - added
+    possible = fakes[fakes >= 0]
     # By the ratios of neighbours, whose rounding errors hardly add up.
     logs = np.append(0.0, np.cumsum(np.log(mean / possible[1:])))
     masses: Floats = np.zeros(counts.size)
-    masses[drawn >= 0] = np.exp(logs - logs.max())
+    masses[fakes >= 0] = np.exp(logs - logs.max())
     masses *= (1 - 2 * _TAIL) / masses.sum()
     return masses

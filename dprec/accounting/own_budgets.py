@@ -86,8 +86,8 @@ class OwnBudgets(PrivacyBudget):
             accepted = f"0 for a refusal, and others up to {LARGEST_CELL_EPSILON:g}"
             raise SettingError("epsilon", found, accepted)
         if min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
-            alone = f"a share of {min(shares):g}" if min(shares) <= 0 else ""
-            found = alone or f"shares that add up to {sum(shares):g}"
+            smallest, total = min(shares), sum(shares)
+            found = f"a share of {smallest:g}" if smallest <= 0 else f"shares that add up to {total:g}"
             raise SettingError("epsilon", found, "shares above 0, of 1")
         if self.epsilon != epsilons[-1]:
             raise SettingError("epsilon", f"{self.epsilon:g}", f"{epsilons[-1]:g}, the largest")
@@ -126,16 +126,16 @@ class OwnBudgets(PrivacyBudget):
     @property
     def in_words(self) -> tuple[str, ...]:
         """Where the epsilons are, if in a column, and who has which, if that is known."""
-        told = ", ".join(
+        choices = ", ".join(
             f"{100 * share:.3g} % {f'have epsilon {epsilon:g}' if epsilon else 'refuse'}"
             for epsilon, share in self.shares
         )
         if self.column is None:
-            return (f"Of the users, {told}.",)
+            return (f"Of the users, {choices}.",)
         where = f"Epsilons are those of column {self.column!r} of the users' table"
         if not self.assigned:
             return (f"{where}, which has not been read: what a device sends is told at epsilon 1.",)
-        return (f"{where}.", f"Of the users, {told}.")
+        return (f"{where}.", f"Of the users, {choices}.")
 
     @property
     def installed(self) -> OwnBudgets:
@@ -206,20 +206,20 @@ class OwnBudgets(PrivacyBudget):
             if len(self.assigned) != counts.size:
                 raise ValueError(f"epsilons of {len(self.assigned)} users, for {counts.size}")
             return np.frombuffer(self.assigned.encode(), dtype=np.uint8) - ord("0")
-        drawn = generator(seed, "budgets").standard_normal(counts.size)
+        scores = generator(seed, "budgets").standard_normal(counts.size)
         if self.choice is not None:
             from scipy.special import ndtri
 
-            of = counts.astype(np.float64) if self.choice.by == "activity" else means
+            trait = counts.astype(np.float64) if self.choice.by == "activity" else means
             # The normal quantile of every value's rank; 0 for NaN.
-            own, known = np.zeros(of.size), np.flatnonzero(~np.isnan(of))
-            ranks = np.argsort(np.argsort(of[known], kind="stable"), kind="stable")
-            own[known] = ndtri((ranks + 0.5) / max(1, known.size))
+            quantiles, present = np.zeros(trait.size), np.flatnonzero(~np.isnan(trait))
+            ranks = np.argsort(np.argsort(trait[present], kind="stable"), kind="stable")
+            quantiles[present] = ndtri((ranks + 0.5) / max(1, present.size))
             strength = self.choice.strength
-            drawn = strength * own + np.sqrt(1 - strength**2) * drawn
+            scores = strength * quantiles + np.sqrt(1 - strength**2) * scores
         ends = np.rint(np.cumsum([share for _, share in self.shares]) * counts.size)
         numbers = np.empty(counts.size, dtype=np.uint8)
-        order, places = np.argsort(drawn, kind="stable"), np.arange(counts.size)
+        order, places = np.argsort(scores, kind="stable"), np.arange(counts.size)
         numbers[order] = np.searchsorted(ends[:-1], places, side="right")
         return numbers
 

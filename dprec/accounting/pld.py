@@ -60,12 +60,14 @@ class PrivacyLossDistribution:
         for row, log in zip(rows, logs, strict=True):
             # Symbols with a loss below 0 count at none of the points; they are put before the first.
             places = (np.clip(np.floor((log - logs) / step), -1, points).astype(np.int64) + first).ravel()
-            own, other = (
+            under_row, under_other = (
                 np.bincount(places, weights=side.ravel(), minlength=inputs * width).reshape(inputs, width)
                 for side in (np.broadcast_to(row, rows.shape), rows)
             )
-            own, other = (side[:, :0:-1].cumsum(axis=1)[:, ::-1] for side in (own, other))
-            largest = np.maximum(largest, (own - ratios * other).max(axis=0))
+            under_row, under_other = (
+                side[:, :0:-1].cumsum(axis=1)[:, ::-1] for side in (under_row, under_other)
+            )
+            largest = np.maximum(largest, (under_row - ratios * under_other).max(axis=0))
         largest[-1] = 0.0
         return cls.with_divergences(step, largest)
 
@@ -137,13 +139,15 @@ class PrivacyLossDistribution:
 
     def log_moments(self, exponents: Floats) -> Floats:
         """Return log E[exp(t loss)] for every exponent t."""
-        seen = self.masses > 0
-        return log_moments(self.losses[seen], self.masses[seen], exponents)
+        possible = self.masses > 0
+        return log_moments(self.losses[possible], self.masses[possible], exponents)
 
     def tilted(self, exponent: float, log_moment: float) -> "PrivacyLossDistribution":
         """Return the finite losses with masses times exp(t loss) / E[exp(t loss)], t being the exponent."""
-        masses, seen = np.zeros_like(self.masses), self.masses > 0
-        masses[seen] = np.exp(np.log(self.masses[seen]) + exponent * self.losses[seen] - log_moment)
+        masses, possible = np.zeros_like(self.masses), self.masses > 0
+        masses[possible] = np.exp(
+            np.log(self.masses[possible]) + exponent * self.losses[possible] - log_moment
+        )
         return PrivacyLossDistribution(self.step, masses)
 
 
@@ -261,17 +265,17 @@ def compose(draws: Sequence[tuple[PrivacyLossDistribution, int]], exponent: floa
     from scipy.fft import irfft, next_fast_len
 
     step = draws[0][0].step
-    points = sum(times * one.points for one, times in draws)
+    points = sum(times * pld.points for pld, times in draws)
     first, last = _window(draws, points, exponent)
     length = next_fast_len(last - first + 1, real=True)
     # The Fourier transform of the sum is the product of those of the draws.
     log_moduli, angles = (
-        np.sum([times * one.spectrum(length)[part] for one, times in draws], axis=0) for part in (0, 1)
+        np.sum([times * pld.spectrum(length)[part] for pld, times in draws], axis=0) for part in (0, 1)
     )
     product = np.zeros(length // 2 + 1, dtype=np.complex128)
     # Nearly all of it is too small to count beside the rounding errors.
-    seen = log_moduli > _NEGLIGIBLE
-    product[seen] = np.exp(log_moduli[seen] + 1j * angles[seen])
+    large = log_moduli > _NEGLIGIBLE
+    product[large] = np.exp(log_moduli[large] + 1j * angles[large])
     masses = irfft(product, length)
     count = sum(times for _, times in draws)
     return ComposedLoss.of_transform(masses, step, first, count, points, _infinite(draws))
@@ -289,36 +293,39 @@ def rare_epsilon(
     """
     times = np.array([count for _, count in draws])
     exponents = _exponents(draws, exponent, 33)
-    moments = np.array([one.log_moments(exponents) for one, _ in draws])
+    moments = np.array([pld.log_moments(exponents) for pld, _ in draws])
     # Chernoff's bound on an epsilon.
     bounds = (times @ moments - math.log(delta)) / exponents
     best = int(np.argmin(bounds))
     tilt, moment = float(exponents[best]), float(times @ moments[:, best])
     logs = moments[:, best].tolist()
     total = compose(
-        [(one.tilted(tilt, log), count) for (one, count), log in zip(draws, logs, strict=True)], exponent
+        [(pld.tilted(tilt, log), count) for (pld, count), log in zip(draws, logs, strict=True)], exponent
     )
     infinite = _infinite(draws)
     largest = math.inf if infinite else total.largest
-    kept = total.losses >= (moment + math.log(total.error / (delta * _SHARE))) / tilt
-    if not kept.any():
+    reliable = total.losses >= (moment + math.log(total.error / (delta * _SHARE))) / tilt
+    if not reliable.any():
         return largest
-    losses, masses = total.losses[kept], total.masses[kept] * np.exp(moment - tilt * total.losses[kept])
+    losses, masses = (
+        total.losses[reliable],
+        total.masses[reliable] * np.exp(moment - tilt * total.losses[reliable]),
+    )
     epsilon = ComposedLoss(losses, masses, delta * _SHARE + infinite, largest).epsilon(delta)
     if epsilon > losses[0]:
         return epsilon
-    # What is not kept counts at an epsilon below it, which is only found without a tilt.
+    # An unreliable loss counts at an epsilon below it, which is only found without a tilt.
     return min(float(losses[0]), compose(draws, exponent).epsilon(delta))
 
 
 def _infinite(draws: Sequence[tuple[PrivacyLossDistribution, int]]) -> float:
     """Return the probability that one of the losses is infinite."""
-    return -math.expm1(sum(times * math.log1p(-one.infinite) for one, times in draws))
+    return -math.expm1(sum(times * math.log1p(-pld.infinite) for pld, times in draws))
 
 
 def _exponents(draws: Sequence[tuple[PrivacyLossDistribution, int]], least: float, count: int) -> Floats:
     """Return where Chernoff's bound is tried, from a number on that is not above what suits normal losses."""
-    variance = sum(times * one.variance for one, times in draws)
+    variance = sum(times * pld.variance for pld, times in draws)
     # A tilt can leave next to nothing of a variance but its rounding errors.
     variance = max(variance, (1e-3 * draws[0][0].step) ** 2)
     normal = _EXPONENTS * math.sqrt(-2 * math.log(_TAIL) / variance)
@@ -334,7 +341,7 @@ def _window(
     # Pr(loss >= x) <= E[exp(t loss)] exp(-t x) for every t above 0 (Chernoff).
     ends = [
         np.min(
-            (sum(times * one.log_moments(sign * exponents) for one, times in draws) - math.log(_TAIL))
+            (sum(times * pld.log_moments(sign * exponents) for pld, times in draws) - math.log(_TAIL))
             / exponents
         )
         for sign in (-1, 1)
@@ -360,19 +367,19 @@ def compose_many(kinds: Sequence[PrivacyLossDistribution], times: Ints, delta: f
     from scipy.fft import irfft
 
     epsilons = np.zeros(len(times))
-    drawn = np.flatnonzero(times.any(axis=1))
-    if not drawn.size:
+    active = np.flatnonzero(times.any(axis=1))
+    if not active.size:
         return epsilons
-    times = times[drawn]
+    times = times[active]
     points = times @ np.array([kind.points for kind in kinds])
     first, last = _windows(kinds, times, points)
     lengths = 1 << np.ceil(np.log2(last - first + 1)).astype(np.int64)
     for length in np.unique(lengths).tolist():
         spectra = [kind.spectrum(length) for kind in kinds]
         moduli, angles = (np.array([spectrum[part] for spectrum in spectra]) for part in (0, 1))
-        same = np.flatnonzero(lengths == length)
+        of_length = np.flatnonzero(lengths == length)
         # About a million points of windows at once.
-        for block in np.array_split(same, -(-same.size * length // (1 << 20))):
+        for block in np.array_split(of_length, -(-of_length.size * length // (1 << 20))):
             # The transform of a user's sum is the product of those of the draws.
             logs = times[block] @ moduli
             turns = np.exp(np.maximum(logs, _NEGLIGIBLE) + 1j * (times[block] @ angles))
@@ -381,7 +388,7 @@ def compose_many(kinds: Sequence[PrivacyLossDistribution], times: Ints, delta: f
                 total = ComposedLoss.of_transform(
                     masses[row], kinds[0].step, int(first[user]), int(times[user].sum()), int(points[user])
                 )
-                epsilons[drawn[user]] = total.epsilon(delta)
+                epsilons[active[user]] = total.epsilon(delta)
     return epsilons
 
 
@@ -428,13 +435,13 @@ def largest_share(
     tail = math.sqrt(-2 * math.log(delta))
     deviation = math.sqrt(tail**2 + 2 * epsilon) - tail
     share = min(max(low, guess or 2 * deviation / math.sqrt(draws)), most)
-    wanted = math.log(epsilon * (1 - _UNSPENT / 2))
-    before: tuple[float, float] | None = None
+    log_target = math.log(epsilon * (1 - _UNSPENT / 2))
+    previous: tuple[float, float] | None = None
     for _ in range(50):
-        drawn = channel(share)
-        spent = drawn.epsilon
+        candidate = channel(share)
+        spent = candidate.epsilon
         if 0 < spent < math.inf:
-            together = compose([(PrivacyLossDistribution.of(drawn), draws)]).epsilon(delta)
+            together = compose([(PrivacyLossDistribution.of(candidate), draws)]).epsilon(delta)
             spent = min(together, draws * spent)
         low, high = (share, high) if spent <= epsilon else (low, share)
         if low == most or high <= low * (1 + _UNSPENT / 10) or 0 <= 1 - spent / epsilon <= _UNSPENT:
@@ -442,10 +449,10 @@ def largest_share(
         point = math.log(share), math.log(max(spent, epsilon / 100))
         # What is spent grows as a power of the share that lies between 1 and 2, and changes slowly.
         power = (tail + deviation) / (tail + deviation / 2)
-        if before is not None:
-            power = min(max((point[1] - before[1]) / (point[0] - before[0]), 1.0), 2.0)
-        before = point
-        share = min(share * math.exp((wanted - point[1]) / power), most)
+        if previous is not None:
+            power = min(max((point[1] - previous[1]) / (point[0] - previous[0]), 1.0), 2.0)
+        previous = point
+        share = min(share * math.exp((log_target - point[1]) / power), most)
         if not low < share < high:
             share = math.sqrt(low * high)
     return low if low in (least, most) else max(least, rounded_down(low))

@@ -153,7 +153,7 @@ class MixtureCells:
     """
 
     mixed: Floats
-    alone: Floats
+    normal: Floats
     """Probabilities of the cells under the mixture and under N(0, 1); shape (cuts + 1,)."""
     first: int
     """Loss at the first cut, in steps, at most 0."""
@@ -168,22 +168,22 @@ class MixtureCells:
             # Where no x has the loss, it is below all of them.
             powers = np.log(np.maximum(0.0, np.expm1(losses) + rate) / rate)
         cuts = np.concatenate([[-np.inf], powers / mu + mu / 2, [np.inf]])
-        alone = _between(cuts)
-        return cls((1 - rate) * alone + rate * _between(cuts - mu), alone, first)
+        normal = _between(cuts)
+        return cls((1 - rate) * normal + rate * _between(cuts - mu), normal, first)
 
     def pair(self, order: Order, step: float) -> PrivacyLossDistribution:
         """Return the privacy losses of the pair in an order."""
-        last = self.first + self.alone.size - 2
-        with_user, without = self.alone.copy(), self.mixed.copy()
+        last = self.first + self.normal.size - 2
+        with_user, without = self.normal.copy(), self.mixed.copy()
         with_user[0], with_user[-1] = self.mixed[0] * math.exp(-step * self.first), 0.0
-        without[0], without[-1] = 0.0, self.alone[-1] * math.exp(step * last)
+        without[0], without[-1] = 0.0, self.normal[-1] * math.exp(step * last)
         if order == "with":
             return PrivacyLossDistribution.of_pair(self.mixed, with_user, step)
         if order == "without":
-            return PrivacyLossDistribution.of_pair(self.alone, without, step)
+            return PrivacyLossDistribution.of_pair(self.normal, without, step)
         above = slice(1 - self.first, None)
-        middle = [max(0.0, 1 - float(self.mixed[above].sum() + self.alone[above].sum()))]
-        one = np.concatenate([self.mixed[above], self.alone[above], middle])
+        middle = [max(0.0, 1 - float(self.mixed[above].sum() + self.normal[above].sum()))]
+        one = np.concatenate([self.mixed[above], self.normal[above], middle])
         other = np.concatenate([with_user[above], without[above], middle])
         return PrivacyLossDistribution.of_pair(one, other, step)
 
@@ -233,12 +233,12 @@ who is asked, and how many sums of the kind there are.
 @lru_cache(maxsize=4096)
 def _epsilon(sums: Sums, delta: float, adjacency: Adjacency) -> float:
     """Return an epsilon of all sums together; infinite if one of them has no noise."""
-    kinds = [(distance, one, times) for distance, one, times in sums if distance > 0 and times > 0]
+    kinds = [(distance, sampling, times) for distance, sampling, times in sums if distance > 0 and times > 0]
     if not kinds:
         return 0.0
-    further, orders = zip(*(one.orders(adjacency) for _, one, _ in kinds), strict=True)
-    mus = [scale * distance for scale, (distance, _, _) in zip(further, kinds, strict=True)]
-    rates, counts = [one.rate for _, one, _ in kinds], [times for *_, times in kinds]
+    factors, orders = zip(*(sampling.orders(adjacency) for _, sampling, _ in kinds), strict=True)
+    mus = [scale * distance for scale, (distance, _, _) in zip(factors, kinds, strict=True)]
+    rates, counts = [sampling.rate for _, sampling, _ in kinds], [times for *_, times in kinds]
     squared = math.fsum(times * mu**2 for mu, times in zip(mus, counts, strict=True))
     unsampled = gaussian_epsilon(math.sqrt(squared), delta)
     if not 0 < unsampled < math.inf or min(rates) == 1:
@@ -251,7 +251,10 @@ def _epsilon(sums: Sums, delta: float, adjacency: Adjacency) -> float:
     cells = [MixtureCells.of(mu, rate, step, tail) for mu, rate in zip(mus, rates, strict=True)]
     epsilons = []
     for turn in range(max(map(len, orders))):
-        pairs = (cell.pair(each[turn % len(each)], step) for cell, each in zip(cells, orders, strict=True))
+        pairs = (
+            cell.pair(cell_orders[turn % len(cell_orders)], step)
+            for cell, cell_orders in zip(cells, orders, strict=True)
+        )
         with np.errstate(over="ignore", invalid="ignore"):  # beyond any epsilon of use
             epsilons.append(rare_epsilon(list(zip(pairs, counts, strict=True)), delta, 1 / largest))
     return min(unsampled, max(epsilons))
@@ -294,14 +297,14 @@ def largest_sampled_distance(epsilon: float, delta: float, sampling: ClientSampl
         spent = sampled_gaussian_epsilon(math.exp(log_distance), sampling, rounds, delta)
         return math.log(max(spent, epsilon / 1e3) / epsilon)
 
-    further, _ = sampling.orders(sampling.compares)
+    factor, _ = sampling.orders(sampling.compares)
     mu = largest_mu(epsilon, delta) / math.sqrt(rounds)
     if sampling.rate == 1:
-        return mu / further
+        return mu / factor
     # Many rounds cost as much as one with the distance rate * sqrt(rounds * (exp(mu^2) - 1)); and without
     # sampling, more than epsilon from mu on.
-    least = math.log(mu / further) - _PRECISION
-    guess = math.sqrt(math.log1p(min(mu / sampling.rate, 1e150) ** 2)) / further
+    least = math.log(mu / factor) - _PRECISION
+    guess = math.sqrt(math.log1p(min(mu / sampling.rate, 1e150) ** 2)) / factor
     low = high = max(least, math.log(guess))
     while excess(high) <= 0:
         if high > math.log(_MOST):
@@ -338,16 +341,16 @@ class SubsampledGaussian(EventMechanism):
     @classmethod
     def composed(cls, events: Sequence[tuple[Self, Bools]], delta: float, adjacency: Adjacency) -> Floats:
         """Return what the sums cost that could have been over a user, in either adjacency."""
-        kinds = list(dict.fromkeys(one for one, _ in events))
+        kinds = list(dict.fromkeys(mechanism for mechanism, _ in events))
         times = np.zeros((events[0][1].size, len(kinds)), dtype=np.int64)
-        for one, users in events:
-            times[:, kinds.index(one)] += users
+        for mechanism, users in events:
+            times[:, kinds.index(mechanism)] += users
         distinct, of_user = np.unique(times, axis=0, return_inverse=True)
         losses = [
             _epsilon(
                 tuple(
-                    (one.distance, one.sampling, n * one.rounds)
-                    for one, n in zip(kinds, row, strict=True)
+                    (mechanism.distance, mechanism.sampling, n * mechanism.rounds)
+                    for mechanism, n in zip(kinds, row, strict=True)
                     if n
                 ),
                 delta,

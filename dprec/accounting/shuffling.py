@@ -112,12 +112,12 @@ def _window(
     """
     variance = count * max(_moments(values, tilted)[1], 1e-300)
     # Where Chernoff's bound is tried, as multiples of what suits a normal distribution.
-    further = np.geomspace(0.25, 4.0, 17) * math.sqrt(-2 * math.log(_TAIL) / variance)
+    shifts = np.geomspace(0.25, 4.0, 17) * math.sqrt(-2 * math.log(_TAIL) / variance)
     base, margin = count * _log_moment(values, masses, exponent), -math.log(_TAIL)
-    up = exponent + further
+    up = exponent + shifts
     above = (count * log_moments(values, masses, up) - base + margin) / up
     top = float(np.min(np.maximum(above, 1 / up)))
-    below = (count * log_moments(values, masses, exponent - further) - base + margin) / further
+    below = (count * log_moments(values, masses, exponent - shifts) - base + margin) / shifts
     return min(-float(np.min(below)), 0.0), min(top, count * max(0.0, float(values.max())))
 
 
@@ -134,8 +134,8 @@ def _distribution(masses: Floats, count: int, first: int) -> tuple[Floats, float
         logs = count * np.log(spectrum)
     power = np.zeros_like(spectrum)
     # Nearly all of it is too small to count beside the rounding errors.
-    seen = logs.real > _NEGLIGIBLE
-    power[seen] = np.exp(logs[seen])
+    large = logs.real > _NEGLIGIBLE
+    power[large] = np.exp(logs[large])
     of_sums = np.maximum(0.0, np.roll(irfft(power, length), -(first % length)))
     # Of a Fourier coefficient, for each draw and each level of the transform, and more.
     rounding = 8 * float(np.finfo(np.float64).eps) * count * math.log2(2 * length)
@@ -187,18 +187,18 @@ def _mixture_delta(epsilon: float, reports: int, local_epsilon: float, clone: fl
     first, last = (int(binom.ppf(tail, reports - 1, clone)) for tail in (_CLONES_TAIL, 1 - _CLONES_TAIL))
     clones = np.arange(first, last + 1)
     least = np.floor((clones + 1) * (cost / (gain + cost))) + 1
-    given = gain * binom.sf(least - 2, clones, 0.5) - cost * binom.sf(least - 1, clones, 0.5)
-    total = float(binom.pmf(clones, reports - 1, clone) @ np.maximum(0.0, given))
+    divergences = gain * binom.sf(least - 2, clones, 0.5) - cost * binom.sf(least - 1, clones, 0.5)
+    total = float(binom.pmf(clones, reports - 1, clone) @ np.maximum(0.0, divergences))
     return min(1.0, (1 + 1e-9) * total + 2 * _CLONES_TAIL)  # more than the sum is rounded by
 
 
 def closed_form_epsilon(reports: int, local_epsilon: float, delta: float) -> float:
     """Return an epsilon in closed form ([feldman2021], Theorem 3.1); the local one for too few reports."""
-    grown = math.exp(local_epsilon)
-    if reports < 16 * grown * math.log(2 / delta):
+    ratio = math.exp(local_epsilon)
+    if reports < 16 * ratio * math.log(2 / delta):
         return local_epsilon
-    noise = 8 * math.sqrt(grown * math.log(4 / delta) / reports) + 8 * grown / reports
-    return min(local_epsilon, math.log1p((grown - 1) / (grown + 1) * noise))
+    noise = 8 * math.sqrt(ratio * math.log(4 / delta) / reports) + 8 * ratio / reports
+    return min(local_epsilon, math.log1p((ratio - 1) / (ratio + 1) * noise))
 
 
 _RATIO = 1.1
@@ -216,8 +216,8 @@ def computed_for(reports: Ints) -> Ints:
 
     Fewer reports hide less, so that their bound holds for more.
     """
-    most = int(reports.max(initial=1))
-    steps = np.unique((_RATIO ** np.arange(math.ceil(math.log(most, _RATIO)) + 1)).astype(np.int64))
+    largest = int(reports.max(initial=1))
+    steps = np.unique((_RATIO ** np.arange(math.ceil(math.log(largest, _RATIO)) + 1)).astype(np.int64))
     return steps[np.searchsorted(steps, reports, side="right") - 1]
 
 
@@ -288,14 +288,14 @@ class ShuffledChannel:
             return 0.0
         masses, pairs = self._blanket
         gains = [one - math.exp(epsilon) * other for one, other in pairs]
-        alone = max((float(masses @ np.maximum(0.0, gain)) for gain in gains), default=0.0)
-        alone = min(1.0, _BLANKET_MARGIN * alone)
+        unshuffled = max((float(masses @ np.maximum(0.0, gain)) for gain in gains), default=0.0)
+        unshuffled = min(1.0, _BLANKET_MARGIN * unshuffled)
         if len(pairs) > 90:
-            return min(clones_delta(epsilon, reports, self.channel.epsilon), alone)
+            return min(clones_delta(epsilon, reports, self.channel.epsilon), unshuffled)
         masses = np.append(masses, max(0.0, 1 - float(masses.sum())))
         masses /= masses.sum()
         excesses = (expected_excess(np.append(gain, 0.0), masses, reports) for gain in gains)
-        return min(max((_BLANKET_MARGIN * each / reports for each in excesses), default=0.0), alone)
+        return min(max((_BLANKET_MARGIN * excess / reports for excess in excesses), default=0.0), unshuffled)
 
     def epsilon(self, reports: int, delta: float) -> float:
         """Return an epsilon that holds with delta for one of the shuffled reports, at most the channel's."""
@@ -347,9 +347,9 @@ class ShuffledReports:
 
     def of_user(self, user: int) -> "ShuffledReports":
         """Return the reports of one user, each among as many."""
-        own = np.searchsorted(self.users, [user, user + 1])
+        bounds = np.searchsorted(self.users, [user, user + 1])
         return ShuffledReports(
-            self.channel, np.zeros(own[1] - own[0], dtype=np.int64), self.mixed[slice(*own)], 1
+            self.channel, np.zeros(bounds[1] - bounds[0], dtype=np.int64), self.mixed[slice(*bounds)], 1
         )
 
     @cached_property
@@ -374,8 +374,12 @@ class ShuffledReports:
         composed = np.full(self.n_users, np.inf)
         if not places.size:
             return composed
-        alone = self.per_report(delta)
-        typical = float((alone**2).sum() / alone.sum()) if alone.any() else self.channel.epsilon
+        report_epsilons = self.per_report(delta)
+        typical = (
+            float((report_epsilons**2).sum() / report_epsilons.sum())
+            if report_epsilons.any()
+            else self.channel.epsilon
+        )
         # 80 points up to the epsilon of a report, averaged with those that tell most weighing most.
         finer = max(0, math.ceil(math.log2(self.channel.epsilon / POINTS * 80 / typical)))
         step = self.channel.epsilon / POINTS / 2**finer
@@ -387,8 +391,8 @@ class ShuffledReports:
             reports = slice(ends[start], ends[stop])
             cells = (self.users[reports] - start) * sizes.size + places[reports]
             times = np.bincount(cells, minlength=(stop - start) * sizes.size).reshape(stop - start, -1)
-            found = compose_many(kinds, times, delta)
-            composed[start:stop] = np.where(times.any(axis=1), found, np.inf)
+            epsilons = compose_many(kinds, times, delta)
+            composed[start:stop] = np.where(times.any(axis=1), epsilons, np.inf)
         return composed
 
 
@@ -400,7 +404,7 @@ def with_the_same_items(counts: Ints, items: AnyInts) -> Ints:
     ordered = np.ascontiguousarray(items)
     sets = list(Pieces(ordered.tobytes(), offsets(counts) * ordered.itemsize))
     alike = Counter(sets)
-    return np.array([alike[own] for own in sets], dtype=np.int64)
+    return np.array([alike[item_set] for item_set in sets], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
