@@ -26,7 +26,7 @@ from pydantic import BeforeValidator, Field
 from dprec.arrays import AnyArray, Bools, Float32s, Floats, Ints
 from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.bounds import Roc, above_by_chance, between_users, on_bounds
-from dprec.attacks.seen import Seen
+from dprec.attacks.seen import ServerView
 from dprec.catalogue import UsersTable
 from dprec.components import as_tuple, option
 from dprec.errors import within
@@ -84,31 +84,36 @@ class Attributes(Attack):
 
     def perform(self, game: Game) -> Attacked:
         """Guess each attribute that at least as many users have, and have not, as there are folds."""
-        known = {name: Attribute.of(values, self.above) for name, values in self._columns(game.users)}
+        attributes = {name: Attribute.of(values, self.above) for name, values in self._columns(game.users)}
         random = generator(game.seed, "attributes")
-        of_some = np.any([np.zeros(game.truth.n_users), *(each.known for each in known.values())], axis=0)
-        rows = np.sort(random.permutation(np.flatnonzero(of_some))[: self.people])
-        some = (
-            (name, Attribute(each.labels[rows], each.known[rows], each.text)) for name, each in known.items()
+        of_some = np.any(
+            [np.zeros(game.truth.n_users), *(attribute.known for attribute in attributes.values())], axis=0
         )
-        known = {name: each for name, each in some if each.fewest >= self.folds}
-        if not known:
+        rows = np.sort(random.permutation(np.flatnonzero(of_some))[: self.people])
+        of_rows = (
+            (name, Attribute(attribute.labels[rows], attribute.known[rows], attribute.text))
+            for name, attribute in attributes.items()
+        )
+        attributes = {name: attribute for name, attribute in of_rows if attribute.fewest >= self.folds}
+        if not attributes:
             return Attacked({}, ("Of no attribute is it public which users have it.",))
-        seen = Seen.of(game.transcript, game.truth)
-        features = _components(seen, game.transcript.vectors, rows, random)
-        curve = between_users(game) if seen is None or seen.hides_items else None
+        view = ServerView.of(game.transcript, game.truth)
+        features = _components(view, game.transcript.vectors, rows, random)
+        curve = between_users(game) if view is None or view.hides_items else None
         allowed: dict[str, tuple[float, float]] = {}
         areas, rights = {}, {}
-        for name, each in known.items():
-            area, right = self._guessed(features, each, random)
+        for name, attribute in attributes.items():
+            area, right = self._guessed(features, attribute, random)
             figures = f"attribute_auc_{name}", f"attribute_accuracy_{name}"
             if curve is not None:
-                allowed |= zip(figures, each.allowed(curve, self.folds, told=features.size > 0), strict=True)
+                allowed |= zip(
+                    figures, attribute.allowed(curve, self.folds, users_seen=features.size > 0), strict=True
+                )
             bounds = [allowed[figure][1] if figure in allowed else None for figure in figures]
             areas[figures[0]] = Figure(area, 0.5, bounds[0])
-            rights[figures[1]] = Figure(right, each.majority, bounds[1])
+            rights[figures[1]] = Figure(right, attribute.majority, bounds[1])
         largest = max(areas.values(), key=lambda figure: figure.value or 0.0)
-        notes = tuple(f"The attribute {name}: {each.text}." for name, each in known.items())
+        notes = tuple(f"The attribute {name}: {attribute.text}." for name, attribute in attributes.items())
         return Attacked({"attribute_auc": largest, **areas, **rights}, (*notes, *on_bounds(allowed)))
 
     def _columns(self, users: UsersTable | None) -> Iterator[tuple[str, AnyArray]]:
@@ -119,21 +124,21 @@ class Attributes(Attack):
                 yield name, table.column(name)
 
     def _guessed(
-        self, seen: Floats, attribute: Attribute, random: np.random.Generator
+        self, user_features: Floats, attribute: Attribute, random: np.random.Generator
     ) -> tuple[float, float]:
         """Return the mean area under the folds' curves, and the share of right guesses."""
-        features, labels = seen[attribute.known], attribute.labels[attribute.known]
+        features, labels = user_features[attribute.known], attribute.labels[attribute.known]
         folds = np.empty(labels.size, dtype=np.int64)
         for label in (False, True):
-            own = np.flatnonzero(labels == label)
-            folds[random.permutation(own)] = np.arange(own.size) % self.folds
+            with_label = np.flatnonzero(labels == label)
+            folds[random.permutation(with_label)] = np.arange(with_label.size) % self.folds
         areas, right = [], 0
         for fold in range(self.folds):
-            held = folds == fold
-            weights = learned(features[~held], labels[~held])
-            scores = features[held] @ weights[:-1] + weights[-1]
-            areas.append(Roc.of_scores(scores, labels[held], ~labels[held]).auc)
-            right += int(np.count_nonzero((scores > 0) == labels[held]))
+            held_out = folds == fold
+            weights = learned(features[~held_out], labels[~held_out])
+            scores = features[held_out] @ weights[:-1] + weights[-1]
+            areas.append(Roc.of_scores(scores, labels[held_out], ~labels[held_out]).auc)
+            right += int(np.count_nonzero((scores > 0) == labels[held_out]))
         return float(np.mean(areas)), right / labels.size
 
 
@@ -161,8 +166,8 @@ class Attribute:
                 least = float(numbers[np.abs(2 * reach - known.sum()).argmin()]) if numbers.size else 0.0
             return cls(known & (np.nan_to_num(values) >= least), known, f"{least:g} or more")
         texts, counts = np.unique(values[values != ""], return_counts=True)
-        most = str(texts[counts.argmax()]) if texts.size else ""
-        return cls((values == most) & (values != ""), values != "", most)
+        most_frequent = str(texts[counts.argmax()]) if texts.size else ""
+        return cls((values == most_frequent) & (values != ""), values != "", most_frequent)
 
     @property
     def fewest(self) -> int:
@@ -176,19 +181,19 @@ class Attribute:
         return 1 - self.fewest / int(np.count_nonzero(self.known))
 
     def allowed(
-        self, curve: Roc, folds: int, *, told: bool
+        self, curve: Roc, folds: int, *, users_seen: bool
     ) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the largest area, and share of right guesses, in the mean and with chance; see the module.
 
-        ``curve``: what is allowed of two users; ``told``: whether anything is seen of single ones.
+        ``curve``: what is allowed of two users; ``users_seen``: whether anything is seen of single ones.
         """
         have = int(np.count_nonzero(self.labels))
         sizes = np.array([have, int(np.count_nonzero(self.known)) - have])
         # Of those who have it, and have it not, in each fold.
         parts = sizes[:, None] // folds + (np.arange(folds) < sizes[:, None] % folds)
         weights = parts.sum(axis=0) / sizes.sum()
-        rights = np.array([curve.right_of(float(one)) for one in parts[0] / parts.sum(axis=0)])
-        pairs, right = float(parts.min()) if told else math.inf, float(weights @ rights)
+        rights = np.array([curve.right_of(float(share)) for share in parts[0] / parts.sum(axis=0)])
+        pairs, right = float(parts.min()) if users_seen else math.inf, float(weights @ rights)
         return (
             (curve.auc, above_by_chance(curve.auc, pairs)),
             (right, above_by_chance(float(rights.max()), pairs)),
@@ -202,7 +207,7 @@ def learned(features: Floats, labels: Bools) -> Floats:
     step from the weights of all (Rad and Maleki [rad2020], section 3).
     """
     design = np.column_stack([features, np.ones(len(features))])
-    weights, chosen, least = np.zeros(design.shape[1]), np.zeros(design.shape[1]), np.inf
+    weights, best, least = np.zeros(design.shape[1]), np.zeros(design.shape[1]), np.inf
     # Of half the squared weights, descending.
     for ridge in (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1):
         penalty = np.append(np.full(features.shape[1], ridge), 1e-9)
@@ -218,56 +223,58 @@ def learned(features: Floats, labels: Bools) -> Floats:
         left_out = design @ weights - leverage * (labels - chances) / np.maximum(1 - leverage * spreads, 1e-3)
         deviance = float(np.logaddexp(0.0, np.where(labels, -left_out, left_out)).mean())
         if deviance < least:
-            chosen, least = weights, deviance
-    return chosen
+            best, least = weights, deviance
+    return best
 
 
 def _components(
-    seen: Seen | None,
+    view: ServerView | None,
     vectors: scipy.sparse.csr_array | Floats | None,
     rows: Ints,
     random: np.random.Generator,
 ) -> Floats:
     """Return what was seen of some users in numbers, shape (users, numbers); none if nothing was."""
     parts = [np.zeros((rows.size, 0))]
-    if seen is not None:
+    if view is not None:
         # How likely some users rated each of the most popular items, shape (users, items).
-        items = np.argsort(-seen.background.popularity, kind="stable")[:_MOST_ITEMS]
+        items = np.argsort(-view.background.popularity, kind="stable")[:_MOST_ITEMS]
         rated = np.empty((rows.size, items.size), dtype=np.float32)
-        for weighed in seen.weighed():
-            own = slice(*np.searchsorted(rows, [weighed.users.start, weighed.users.stop]))
-            rated[own] = weighed.rated[np.ix_(rows[own] - weighed.users.start, items)]
+        for weighed in view.weighed():
+            block = slice(*np.searchsorted(rows, [weighed.users.start, weighed.users.stop]))
+            rated[block] = weighed.rated[np.ix_(rows[block] - weighed.users.start, items)]
         parts.append(principal(rated, random))
     if vectors is not None:
         parts.append(principal(vectors[rows], random))
     return np.hstack(parts)
 
 
-def principal(seen: scipy.sparse.csr_array | Floats | Float32s, random: np.random.Generator) -> Floats:
+def principal(vectors: scipy.sparse.csr_array | Floats | Float32s, random: np.random.Generator) -> Floats:
     """Return the first principal components of what was seen, shape (users, components).
 
     Their squares add up to 1 in the mean. Columns are divided by the root of their deviation, which is
     halfway to equal ones: rare items count more than as they come, and do not drown the others. By subspace
     iteration (Halko et al. [halko2011], Algorithm 4.4).
     """
-    users, columns = seen.shape
-    mean = np.asarray(seen.mean(axis=0)).ravel()
-    spread = np.sqrt(np.maximum(np.asarray((seen * seen).mean(axis=0)).ravel() - mean**2, 0.0))
+    users, columns = vectors.shape
+    mean = np.asarray(vectors.mean(axis=0)).ravel()
+    spread = np.sqrt(np.maximum(np.asarray((vectors * vectors).mean(axis=0)).ravel() - mean**2, 0.0))
     scale = np.where(spread > 0, 1 / np.sqrt(np.where(spread > 0, spread, 1.0)), 0.0)[:, None]
 
     def across(basis: Floats) -> Floats:
-        weights = (scale * basis).astype(seen.dtype)
-        return np.asarray(seen @ weights - mean @ weights, dtype=np.float64)
+        weights = (scale * basis).astype(vectors.dtype)
+        return np.asarray(vectors @ weights - mean @ weights, dtype=np.float64)
 
     def back(basis: Floats) -> Floats:
-        own = basis.astype(seen.dtype)
-        return np.asarray(scale * (seen.T @ own - np.outer(mean, own.sum(axis=0))), dtype=np.float64)
+        weights = basis.astype(vectors.dtype)
+        return np.asarray(
+            scale * (vectors.T @ weights - np.outer(mean, weights.sum(axis=0))), dtype=np.float64
+        )
 
     basis = random.standard_normal((columns, min(_COMPONENTS + _MORE, users, columns)))
     for _ in range(_PASSES):
         basis = np.linalg.qr(back(np.linalg.qr(across(basis))[0]))[0]
-    left = np.linalg.qr(across(basis))[0]
-    turned, values, _ = np.linalg.svd(back(left).T, full_matrices=False)
-    components = left @ (turned * values)
+    user_basis = np.linalg.qr(across(basis))[0]
+    turned, values, _ = np.linalg.svd(back(user_basis).T, full_matrices=False)
+    components = user_basis @ (turned * values)
     size = math.sqrt(max(float(spread.sum()), np.finfo(float).tiny))
     return components[:, :_COMPONENTS] / size

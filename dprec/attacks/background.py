@@ -47,7 +47,7 @@ class Tilts:
         levels = np.arange(shares.size)
         centred = levels - shares @ levels
         scores = centred / np.sqrt(shares @ centred**2)
-        slopes, curvatures = (each.ravel() for each in np.meshgrid(_SLOPES, _CURVATURES))
+        slopes, curvatures = (grid.ravel() for grid in np.meshgrid(_SLOPES, _CURVATURES))
         exponents = np.outer(slopes, scores) + np.outer(curvatures, scores**2 - 1)
         usual = -((slopes / _FIRST_SPREADS[0]) ** 2 + (curvatures / _FIRST_SPREADS[1]) ** 2) / 2
         return cls(np.exp(exponents), usual - scipy.special.logsumexp(usual))
@@ -109,14 +109,16 @@ class Background:
             of_items[items] = ways.shares(np.tile(overall, (len(evidence), 1)), evidence)
             shares = ways.shares(np.tile(overall, (len(without), 1)), without)
             among_others[items] = shares.reshape(-1, levels, levels)
-        ways, told = Tilts.unfitted(overall), []
+        ways, of_users = Tilts.unfitted(overall), []
         for users, part in parts_by_user(ratings):
             if part.start >= _FITTED_TO:
                 break
-            own = ratings.levels[part].astype(np.int64) - 1
-            of_others = among_others[ratings.items[part], own]
-            told.append(summed(ways.evidence(of_others, np.eye(levels)[own]), ratings.counts[users]))
-        return cls(among_others, of_items, ways.fitted(np.concatenate(told)))
+            own_levels = ratings.levels[part].astype(np.int64) - 1
+            of_others = among_others[ratings.items[part], own_levels]
+            of_users.append(
+                summed(ways.evidence(of_others, np.eye(levels)[own_levels]), ratings.counts[users])
+            )
+        return cls(among_others, of_items, ways.fitted(np.concatenate(of_users)))
 
     def given_others(
         self, shares: Floats, likelihoods: Floats, counts: Ints, weight: float = TOLD_BY_OTHERS
@@ -127,8 +129,8 @@ class Background:
         ``weight``: what the evidence of the other reports is multiplied by.
         """
         evidence = self.of_users.evidence(shares, likelihoods)
-        others = summed(evidence, counts)[rows_of(counts)] - evidence
-        return self.of_users.shares(shares, weight * others)
+        evidence_of_others = summed(evidence, counts)[rows_of(counts)] - evidence
+        return self.of_users.shares(shares, weight * evidence_of_others)
 
     def of_ratings(self, items: AnyInts, levels: AnyInts) -> Floats:
         """Return the shares of the levels given all ratings but each, shape (ratings, levels).

@@ -98,11 +98,11 @@ def between_users(game: Game) -> "Roc | None":
 
 def on_bounds(means: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
     """Say of some bounds what they are without chance, and with it; nothing of none."""
-    said = (f"{name} at most {mean:.4g} ({bound:.4g})" for name, (mean, bound) in means.items())
+    bounds = (f"{name} at most {mean:.4g} ({bound:.4g})" for name, (mean, bound) in means.items())
     if not means:
         return ()
     return (
-        f"In the mean over the noise, no attack has {', '.join(said)}; in parentheses, what one run "
+        f"In the mean over the noise, no attack has {', '.join(bounds)}; in parentheses, what one run "
         "exceeds by chance once in a million.",
     )
 
@@ -154,8 +154,8 @@ class Roc:
             losses = accountant.get_epsilon(delta, "user", "replace-one")
             epsilon = float(np.max(losses, initial=0.0))
             if epsilon < _LARGEST:
-                grown, shrunk = math.exp(epsilon), math.exp(-epsilon)
-                lines += [(grown, delta), (shrunk, 1 - (1 - delta) * shrunk)]
+                ratio, inverse = math.exp(epsilon), math.exp(-epsilon)
+                lines += [(ratio, delta), (inverse, 1 - (1 - delta) * inverse)]
         slopes, heights = np.array(lines).T
         with np.errstate(divide="ignore", invalid="ignore"):
             meet = np.subtract.outer(heights, heights) / np.subtract.outer(slopes, slopes).T
@@ -165,12 +165,12 @@ class Roc:
 
     def at(self, false_positives: ArrayLike) -> Floats:
         """Return the true positives at shares of false positives, 0 to 1; where it jumps, after the jump."""
-        wanted = np.asarray(false_positives, dtype=np.float64)
-        after = np.searchsorted(self.false_positives, wanted, side="right")
+        shares = np.asarray(false_positives, dtype=np.float64)
+        after = np.searchsorted(self.false_positives, shares, side="right")
         before, after = after - 1, np.minimum(after, self.false_positives.size - 1)
         width = self.false_positives[after] - self.false_positives[before]
         way = np.divide(
-            wanted - self.false_positives[before], width, out=np.zeros_like(wanted), where=width > 0
+            shares - self.false_positives[before], width, out=np.zeros_like(shares), where=width > 0
         )
         rise = self.true_positives[after] - self.true_positives[before]
         return np.asarray(self.true_positives[before] + way * rise)
@@ -182,13 +182,13 @@ class Roc:
 
     def found_among(self, users: int) -> float:
         """Return how likely a user's report is found among those of so many; "one among n" in the module."""
-        width, left = np.diff(self.false_positives), 1 - self.false_positives[:-1]
-        part = np.divide(width, left, out=np.zeros_like(width), where=left > 0)
+        width, remaining = np.diff(self.false_positives), 1 - self.false_positives[:-1]
+        share = np.divide(width, remaining, out=np.zeros_like(width), where=remaining > 0)
         with np.errstate(divide="ignore"):
-            of_all = -np.expm1(users * np.log1p(-part))
+            of_all = -np.expm1(users * np.log1p(-share))
         # Of those whose scores end between two corners, the mean share that is above all others.
-        above = np.divide(of_all, users * part, out=np.ones_like(width), where=part > 0)
-        return float(np.diff(self.true_positives) @ (left ** (users - 1) * above))
+        above = np.divide(of_all, users * share, out=np.ones_like(width), where=share > 0)
+        return float(np.diff(self.true_positives) @ (remaining ** (users - 1) * above))
 
     def right_of(self, share: float) -> float:
         """Return the largest share of right guesses at who has something that a share of users has.
@@ -258,7 +258,7 @@ def ranked(
     for name, share in positives.items():
         estimates[name] = Estimate.of_true_positives(reached, share, *sides)
     by_chance = {area: 0.5, **positives}
-    figures = {name: Figure(each.measured, by_chance[name]) for name, each in estimates.items()}
-    measured = ", ".join(each.in_words(name) for name, each in estimates.items())
+    figures = {name: Figure(estimate.measured, by_chance[name]) for name, estimate in estimates.items()}
+    measured = ", ".join(estimate.in_words(name) for name, estimate in estimates.items())
     confidence = f"95 % confidence, were {members.size:,} decisions independent"
     return figures, f"{measured}. In parentheses: {confidence}."

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field
 from dprec.arrays import Ints, Uint8s, blocks, places_of, rows_of
 from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.bounds import FAILURE, Roc, above_by_chance, between_users, on_bounds
-from dprec.attacks.seen import Answers, Seen
+from dprec.attacks.seen import CellAnswers, ServerView
 from dprec.components import as_tuple, option
 from dprec.randomness import generator
 from dprec.ratings import Ratings
@@ -50,10 +50,10 @@ def allowed_to_find(curve: Roc, users: int, people: int) -> tuple[float, float]:
     """
     best = 1.0
     for passed in np.geomspace(1 / users, 1.0, _THRESHOLDS):
-        alone = (1 - passed) ** (users - 1) * 2 / FAILURE
-        if alone < best:
-            own = above_by_chance(float(curve.at(passed)), people, FAILURE / 2)
-            best = min(best, own + alone)
+        unrivalled = (1 - passed) ** (users - 1) * 2 / FAILURE
+        if unrivalled < best:
+            passing = above_by_chance(float(curve.at(passed)), people, FAILURE / 2)
+            best = min(best, passing + unrivalled)
     return curve.found_among(users), best
 
 
@@ -68,19 +68,19 @@ class Known:
     """Shape (people, ratings)."""
 
     @classmethod
-    def drawn(cls, ratings: Ratings, number: int, most: int, seed: int) -> Self:
+    def drawn(cls, ratings: Ratings, number: int, max_people: int, seed: int) -> Self:
         """Draw so many ratings of at most so many people who have them; of one seed, more contain fewer."""
         random = generator(seed, "known ratings")
         order = np.lexsort((random.random(ratings.count), ratings.users))
-        able = random.permutation(np.flatnonzero(ratings.counts >= number))[:most]
+        able = random.permutation(np.flatnonzero(ratings.counts >= number))[:max_people]
         chosen = np.zeros(ratings.n_users, dtype=np.bool_)
         chosen[able] = True
-        kept = order[chosen[ratings.users] & (places_of(ratings.counts) < number)]
+        places = order[chosen[ratings.users] & (places_of(ratings.counts) < number)]
         shape = able.size, number
         return cls(
             np.flatnonzero(chosen),
-            ratings.items[kept].astype(np.int64).reshape(shape),
-            ratings.levels[kept].reshape(shape),
+            ratings.items[places].astype(np.int64).reshape(shape),
+            ratings.levels[places].reshape(shape),
         )
 
     def at(self, level: int | None, n_items: int) -> scipy.sparse.csr_array:
@@ -105,39 +105,39 @@ class Linkage(Attack):
 
     def figures(self) -> tuple[str, ...]:
         """Return the shares of people who are found, and of those whose items no other user's set holds."""
-        found = [f"linkage_top1_at_{number}" for number in self.known]
-        return "linkage_top1", *found, *(f"unique_at_{number}" for number in self.unique)
+        by_number = [f"linkage_top1_at_{number}" for number in self.known]
+        return "linkage_top1", *by_number, *(f"unique_at_{number}" for number in self.unique)
 
     def perform(self, game: Game) -> Attacked:
         """Look for everybody; people with too few ratings are left out."""
-        seen, users = Seen.of(game.transcript, game.truth), game.truth.n_users
+        view, users = ServerView.of(game.transcript, game.truth), game.truth.n_users
         looked_for = {
             number: Known.drawn(game.truth, number, self.people, game.seed)
             for number in {*self.known, *self.unique}
         }
         parts = {f"linkage_top1_at_{number}": looked_for[number] for number in self.known}
         sizes = {name: part.people.size for name, part in parts.items() if part.people.size}
-        curve = between_users(game) if seen is None or seen.hides_items else None
-        if seen is None and game.transcript.vectors is not None:
+        curve = between_users(game) if view is None or view.hides_items else None
+        if view is None and game.transcript.vectors is not None:
             note = "Linkage is not tried with messages that are not about single ratings."
             return Attacked({}, (note,))
-        if seen is None:
+        if view is None:
             # A guess is right with a probability that is known, so nothing is measured.
             guess = Figure(1 / users, 1 / users, None if curve is None else curve.found_among(users))
             return Attacked(self._with_headline(dict.fromkeys(sizes, guess)))
-        found = zip(parts, _found(seen, list(parts.values())), strict=True)
+        shares = zip(parts, _shares_found(view, list(parts.values())), strict=True)
         allowed = {}
         if curve is not None:
             allowed = {name: allowed_to_find(curve, users, size) for name, size in sizes.items()}
         figures = {
             name: Figure(share, 1 / users, allowed[name][1] if name in allowed else None)
-            for name, share in found
+            for name, share in shares
             if share is not None
         }
         figures |= {
-            f"unique_at_{number}": Figure(_unique(seen.parts[0], looked_for[number], game.truth.n_items), 0.0)
+            f"unique_at_{number}": Figure(_unique(view.parts[0], looked_for[number], game.truth.n_items), 0.0)
             for number in self.unique
-            if not seen.hides_items and looked_for[number].people.size
+            if not view.hides_items and looked_for[number].people.size
         }
         return Attacked(self._with_headline(figures), on_bounds(allowed))
 
@@ -146,47 +146,47 @@ class Linkage(Attack):
         return {"linkage_top1": figures.get(f"linkage_top1_at_{middle}", Figure(None)), **figures}
 
 
-def _found(seen: Seen, known: list[Known]) -> list[float | None]:
+def _shares_found(view: ServerView, groups: list[Known]) -> list[float | None]:
     """Return how often the person's report fits best what is known; equal ones share.
 
     A report fits as well as its cells of the known ratings are likelier at their levels than expected.
     """
-    n_items, levels = seen.background.shares.shape
-    whole = [
-        scipy.sparse.vstack([each.at(level, n_items) for each in known]).tocsr()
+    n_items, levels = view.background.shares.shape
+    by_level = [
+        scipy.sparse.vstack([group.at(level, n_items) for group in groups]).tocsr()
         for level in range(1, levels + 1)
     ]
-    people = np.concatenate([each.people for each in known])
-    best, ties, own = np.full(people.size, -np.inf), np.zeros(people.size), np.full(people.size, -np.inf)
-    for weighed in seen.weighed():
+    people = np.concatenate([group.people for group in groups])
+    best, ties, own_fits = np.full(people.size, -np.inf), np.zeros(people.size), np.full(people.size, -np.inf)
+    for weighed in view.weighed():
         fits = sum(
-            (part @ np.ascontiguousarray(weighed.log_likelihoods[level].T))
-            for level, part in enumerate(whole, start=1)
+            (matrix @ np.ascontiguousarray(weighed.log_likelihoods[level].T))
+            for level, matrix in enumerate(by_level, start=1)
         )
-        here = (people >= weighed.users.start) & (people < weighed.users.stop)
-        own[here] = fits[here, people[here] - weighed.users.start]
-        most = fits.max(axis=1)
-        ties = np.where(most > best + _EQUAL, 0.0, ties)
-        best = np.maximum(best, most)
+        in_block = (people >= weighed.users.start) & (people < weighed.users.stop)
+        own_fits[in_block] = fits[in_block, people[in_block] - weighed.users.start]
+        block_best = fits.max(axis=1)
+        ties = np.where(block_best > best + _EQUAL, 0.0, ties)
+        best = np.maximum(best, block_best)
         ties += (fits >= best[:, None] - _EQUAL).sum(axis=1)
-    hits = np.where(own >= best - _EQUAL, 1 / np.maximum(ties, 1), 0.0)
-    sizes = [each.people.size for each in known]
+    hits = np.where(own_fits >= best - _EQUAL, 1 / np.maximum(ties, 1), 0.0)
+    sizes = [group.people.size for group in groups]
     parts = np.split(hits, np.cumsum(sizes)[:-1])
     return [float(part.mean()) if part.size else None for part in parts]
 
 
-def _unique(shown: Answers, known: Known, n_items: int) -> float:
+def _unique(sets: CellAnswers, known: Known, n_items: int) -> float:
     """Return the share of people whose known items are all in their own set, as it is shown, and no other."""
-    n_users, number = shown.silent.size, known.items.shape[1]
-    users = rows_of(np.diff(shown.indptr))
+    n_users, number = sets.silent.size, known.items.shape[1]
+    users = rows_of(np.diff(sets.indptr))
     by_item = scipy.sparse.coo_array(
-        (np.ones(users.size), (shown.items, users)), shape=(n_items, n_users)
+        (np.ones(users.size), (sets.items, users)), shape=(n_items, n_users)
     ).tocsr()
     by_item.data[:] = 1.0
-    wanted, single = known.at(None, n_items), 0
+    known_sets, single = known.at(None, n_items), 0
     for people in blocks(np.full(known.people.size, n_users), 1 << 22):
-        common = (wanted[people] @ by_item).tocoo()
-        rows, users = (each[common.data == number] for each in common.coords)
+        common = (known_sets[people] @ by_item).tocoo()
+        rows, users = (indices[common.data == number] for indices in common.coords)
         holders = np.bincount(rows, minlength=known.people[people].size)
         single += int(np.count_nonzero((users == known.people[people][rows]) & (holders[rows] == 1)))
     return single / known.people.size

@@ -51,17 +51,17 @@ class MaliciousUsers:
 
     def joining(self, honest: Ratings) -> Ratings:
         """Return ratings of honest users, with those of the malicious users after them all."""
-        own, exact, times = self.profiles, honest.exact, honest.times
+        malicious, exact, times = self.profiles, honest.exact, honest.times
         if exact is not None:
-            exact = np.append(exact, own.values)
+            exact = np.append(exact, malicious.values)
         if times is not None:
-            times = np.append(times, np.full(own.count, times.max(initial=0.0)))
+            times = np.append(times, np.full(malicious.count, times.max(initial=0.0)))
         return replace(
             honest,
-            indptr=np.append(honest.indptr, honest.indptr[-1] + own.indptr[1:]),
-            items=np.append(honest.items, own.items),
-            levels=np.append(honest.levels, own.levels),
-            user_ids=np.arange(honest.n_users + own.n_users),
+            indptr=np.append(honest.indptr, honest.indptr[-1] + malicious.indptr[1:]),
+            items=np.append(honest.items, malicious.items),
+            levels=np.append(honest.levels, malicious.levels),
+            user_ids=np.arange(honest.n_users + malicious.n_users),
             exact=exact,
             times=times,
         )
@@ -77,8 +77,8 @@ def targets_among(honest: Ratings, number: int, generator: np.random.Generator) 
     raters = np.bincount(honest.items, minlength=honest.n_items)
     rated = np.flatnonzero(raters)
     distance = np.abs(raters[rated] - np.median(raters[rated]))
-    near = rated[distance <= np.sort(distance)[min(_CANDIDATES, rated.size) - 1]]
-    return np.sort(generator.choice(near, min(number, near.size), replace=False)).astype(np.int64)
+    candidates = rated[distance <= np.sort(distance)[min(_CANDIDATES, rated.size) - 1]]
+    return np.sort(generator.choice(candidates, min(number, candidates.size), replace=False)).astype(np.int64)
 
 
 _CANDIDATES = 20

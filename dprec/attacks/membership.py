@@ -30,7 +30,7 @@ from dprec.arrays import AnyInts, Bools, Floats, Ints, blocks, rows_of
 from dprec.attacks.background import Background
 from dprec.attacks.base import Attack, Attacked, Figure, Game
 from dprec.attacks.bounds import FAILURE, Roc, above_by_chance, mean_above, on_bounds
-from dprec.attacks.seen import Seen
+from dprec.attacks.seen import ServerView
 from dprec.components import option
 from dprec.ratings import Ratings
 
@@ -63,11 +63,12 @@ class Popularity:
     def of(cls, ratings: Ratings) -> Self:
         """Count raters, and fit how their numbers of ratings differ by expectation maximisation."""
         raters = np.bincount(ratings.items, minlength=ratings.n_items)
-        others = np.stack([raters, np.maximum(raters - 1, 0)]) + 0.5
-        log_odds = scipy.special.logit(others / (ratings.n_users + 1))
-        most = np.array([np.logaddexp(0, log_odds[0] + shift).sum() for shift in _SHIFTS])
+        other_raters = np.stack([raters, np.maximum(raters - 1, 0)]) + 0.5
+        log_odds = scipy.special.logit(other_raters / (ratings.n_users + 1))
+        normalisers = np.array([np.logaddexp(0, log_odds[0] + shift).sum() for shift in _SHIFTS])
         counts, users = np.unique(ratings.counts, return_counts=True)
-        fits, log_weights = np.outer(counts, _SHIFTS) - most, np.full(_SHIFTS.size, -math.log(_SHIFTS.size))
+        fits = np.outer(counts, _SHIFTS) - normalisers
+        log_weights = np.full(_SHIFTS.size, -math.log(_SHIFTS.size))
         for _ in range(_STEPS):
             weights = users @ scipy.special.softmax(fits + log_weights, axis=1) / users.sum()
             log_weights = np.log(np.maximum(weights, 1e-300))
@@ -79,17 +80,17 @@ class Popularity:
         ``log_odds``, ``ratios``, shape (users, items): before anything is seen, and the log likelihood ratio
         of what is said of each cell.
         """
-        further = np.expm1(ratios)
+        gains = np.expm1(ratios)
         chances = [scipy.special.expit(log_odds + shift) for shift in _SHIFTS]
-        fits = np.stack([np.log1p(chance * further).sum(axis=1) for chance in chances])
+        fits = np.stack([np.log1p(chance * gains).sum(axis=1) for chance in chances])
         fits += self.log_weights[:, None]
         fits -= fits.max(axis=0)
-        rated, whole = np.zeros_like(log_odds), np.zeros_like(log_odds)
+        rated, total = np.zeros_like(log_odds), np.zeros_like(log_odds)
         for chance, fit in zip(chances, np.exp(fits), strict=True):
-            weight = fit[:, None] / (1 + chance * further)
+            weight = fit[:, None] / (1 + chance * gains)
             rated += weight * chance
-            whole += weight
-        return scipy.special.logit(np.clip(rated / whole, 1e-15, 1 - 1e-15))
+            total += weight
+        return scipy.special.logit(np.clip(rated / total, 1e-15, 1 - 1e-15))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,33 +115,33 @@ class Membership(Attack):
         truth = game.truth
         figures = {"omission_precision": omission(game.transcript.lists, truth)}
         users = min(truth.n_users, max(1, self.cells // truth.n_items))
-        asked = int(truth.indptr[users])
-        if not 0 < asked < users * truth.n_items:
+        n_rated = int(truth.indptr[users])
+        if not 0 < n_rated < users * truth.n_items:
             return Attacked(figures, ("Nothing is rated, or everything.",))
-        seen = Seen.of(game.transcript, truth)
+        view = ServerView.of(game.transcript, truth)
         # Of three rankings, how many cells are not rated and are, by classes of their scores.
         counts = np.zeros((3, 2, 2 * round(_LARGEST / _FINEST) + 1))
-        for rated, odds in _weighed(seen, truth, users):
+        for rated, odds in _weighed(view, truth, users):
             places = np.rint((np.clip(odds, -_LARGEST, _LARGEST) + _LARGEST) / _FINEST).astype(np.int64)
-            for ranking, own in zip(counts, places, strict=True):
+            for ranking, classes in zip(counts, places, strict=True):
                 for row, side in enumerate((~rated, rated)):
-                    ranking[row] += np.bincount(own[side], minlength=counts.shape[2])
+                    ranking[row] += np.bincount(classes[side], minlength=counts.shape[2])
         curves = []
-        for others, members in counts:
-            occur = np.flatnonzero(others + members)
-            curves.append(Roc.of_scores(occur.astype(np.float64), members[occur], others[occur]))
-        start, reached, alone = curves
+        for non_members, members in counts:
+            occur = np.flatnonzero(non_members + members)
+            curves.append(Roc.of_scores(occur.astype(np.float64), members[occur], non_members[occur]))
+        prior, posterior, reports_alone = curves
         allowed: dict[str, tuple[float, float]] = {}
-        everybody = seen is not None and not any(part.silent.any() for part in seen.parts)
-        if seen is not None and seen.hides_items and everybody:
+        everybody = view is not None and not any(part.silent.any() for part in view.parts)
+        if view is not None and view.hides_items and everybody:
             # The loss of a cell, where everybody reports all cells through one channel with a loss.
             losses = game.accountant.get_epsilon(0.0, "rating")
             if (losses == losses[:1]).all() and math.isfinite(losses[0]):
-                allowed = allowed_by_reports(float(losses[0]), asked, users * truth.n_items - asked)
-        for end, of in _ENDS.items():
+                allowed = allowed_by_reports(float(losses[0]), n_rated, users * truth.n_items - n_rated)
+        for end, figure_of in _ENDS.items():
             name, bound = f"membership_{end}", allowed.get(f"membership_{end}", (0.0, None))[1]
-            figures[name] = Figure(of(alone), of(Roc.allowed(0.0)), bound)
-            figures[f"membership_posterior_{end}"] = Figure(of(reached), of(start))
+            figures[name] = Figure(figure_of(reports_alone), figure_of(Roc.allowed(0.0)), bound)
+            figures[f"membership_posterior_{end}"] = Figure(figure_of(posterior), figure_of(prior))
         notes = () if users == truth.n_users else (f"Asked of the first {users} users.",)
         return Attacked(figures, (*notes, *on_bounds(allowed)))
 
@@ -151,19 +152,19 @@ _ENDS: dict[str, Callable[[Roc], float]] = {
 }
 
 
-def allowed_by_reports(epsilon: float, rated: int, others: int) -> dict[str, tuple[float, float]]:
+def allowed_by_reports(epsilon: float, rated: int, not_rated: int) -> dict[str, tuple[float, float]]:
     """Return what is allowed of reports alone, in the mean and with chance; see the module.
 
-    ``rated``, ``others``: how many cells are, and are not.
+    ``rated``, ``not_rated``: how many cells are, and are not.
     """
     curve, half = Roc.allowed(epsilon), FAILURE / 2
-    passed = float(curve.at(mean_above(_FALSE_POSITIVES, others, half)))
-    areas = curve.auc, above_by_chance(curve.auc, min(rated, others))
+    passed = float(curve.at(mean_above(_FALSE_POSITIVES, not_rated, half)))
+    areas = curve.auc, above_by_chance(curve.auc, min(rated, not_rated))
     positives = float(curve.at(_FALSE_POSITIVES)), above_by_chance(passed, rated, half)
     return {"membership_auc": areas, "membership_tpr": positives}
 
 
-def _weighed(seen: Seen | None, truth: Ratings, n_users: int) -> Iterator[tuple[Bools, Floats]]:
+def _weighed(view: ServerView | None, truth: Ratings, n_users: int) -> Iterator[tuple[Bools, Floats]]:
     """Yield which cells of some users are rated, and three log odds that they are, shape (3, cells).
 
     By what is public of the item; given all that is said of the user as well; and the log likelihood ratio of
@@ -172,28 +173,28 @@ def _weighed(seen: Seen | None, truth: Ratings, n_users: int) -> Iterator[tuple[
     popularity = Popularity.of(truth)
     background = Background.of(truth) if truth.scale.levels > 1 else None
     for users in blocks(np.full(n_users, truth.n_items), _CELLS_AT_ONCE):
-        own = slice(int(truth.indptr[users.start]), int(truth.indptr[users.stop]))
-        cells = rows_of(truth.counts[users]), truth.items[own].astype(np.int64)
-        before = np.tile(popularity.log_odds[0], (users.stop - users.start, 1))
-        before[cells] = popularity.log_odds[1, cells[1]]
-        rated = np.zeros(before.shape, dtype=np.bool_)
+        places = slice(int(truth.indptr[users.start]), int(truth.indptr[users.stop]))
+        cells = rows_of(truth.counts[users]), truth.items[places].astype(np.int64)
+        prior = np.tile(popularity.log_odds[0], (users.stop - users.start, 1))
+        prior[cells] = popularity.log_odds[1, cells[1]]
+        rated = np.zeros(prior.shape, dtype=np.bool_)
         rated[cells] = True
-        odds = np.stack([before, before, np.zeros_like(before)])
-        if seen is not None:
-            logs = seen.log_likelihoods(users)
-            of_items, alone = logs[[1, 1]]
+        odds = np.stack([prior, prior, np.zeros_like(prior)])
+        if view is not None:
+            logs = view.log_likelihoods(users)
+            of_items, of_all = logs[[1, 1]]
             if background is not None:
                 # As the levels of their items are mixed, but for their own, and as those of all ratings are.
                 mixed = logs[1:] + np.log(background.of_items).T[:, None, :]
-                others = np.log(background.of_ratings(cells[1], truth.levels[own]))
-                mixed[:, cells[0], cells[1]] = logs[1:, cells[0], cells[1]] + others.T
+                log_shares = np.log(background.of_ratings(cells[1], truth.levels[places]))
+                mixed[:, cells[0], cells[1]] = logs[1:, cells[0], cells[1]] + log_shares.T
                 with np.errstate(divide="ignore"):
                     overall = logs[1:] + np.log(truth.histogram())[:, None, None]
-                of_items, alone = (np.logaddexp.reduce(each, axis=0) for each in (mixed, overall))
+                of_items, of_all = (np.logaddexp.reduce(mixture, axis=0) for mixture in (mixed, overall))
             ratio, odds[2] = (
-                np.clip(each, *_RANGE) - np.clip(logs[0], *_RANGE) for each in (of_items, alone)
+                np.clip(log_rated, *_RANGE) - np.clip(logs[0], *_RANGE) for log_rated in (of_items, of_all)
             )
-            odds[1] = popularity.given_others(before, ratio) + ratio
+            odds[1] = popularity.given_others(prior, ratio) + ratio
         yield rated.ravel(), odds.reshape(3, -1)
 
 
@@ -205,15 +206,15 @@ def omission(lists: Ints | None, truth: Ratings) -> Figure:
     if lists is None or not (lists >= 0).any():
         return Figure(None)
     listed = np.bincount(lists[lists >= 0], minlength=truth.n_items)
-    most = np.argsort(-listed, kind="stable")[: min(10, np.count_nonzero(listed))]
+    top_items = np.argsort(-listed, kind="stable")[: min(10, np.count_nonzero(listed))]
     # Beyond the last item, whatever is negative: the end of a list.
     place = np.full(truth.n_items + 1, -1)
-    place[most] = np.arange(most.size)
+    place[top_items] = np.arange(top_items.size)
     users = rows_of(np.full(len(lists), lists.shape[1]))
-    shown = _cells(users, place[lists.ravel()], (truth.n_users, most.size))
-    rated = _cells(truth.users, place[truth.items], (truth.n_users, most.size))
-    told = (lists.max(axis=1) >= 0)[:, None] & ~shown
-    return Figure(float(rated[told].mean()), float(rated.mean())) if told.any() else Figure(None)
+    listed_cells = _cells(users, place[lists.ravel()], (truth.n_users, top_items.size))
+    rated = _cells(truth.users, place[truth.items], (truth.n_users, top_items.size))
+    omitted = (lists.max(axis=1) >= 0)[:, None] & ~listed_cells
+    return Figure(float(rated[omitted].mean()), float(rated.mean())) if omitted.any() else Figure(None)
 
 
 def _cells(users: AnyInts, columns: Ints, shape: tuple[int, int]) -> Bools:

@@ -84,16 +84,18 @@ class Promotion(Attack):
         """Run the protocol once more, with the malicious users, and compare what honest users are shown."""
         honest = game.truth
         targets = targets_among(honest, self.targets, generator(game.seed, "targets"))
-        own = () if self.fillers == "strongest" else (self.fillers,)
-        fillers: tuple[Fillers, ...] = own or (_TRIED_IN_SETS if honest.scale.implicit else _TRIED)
-        ways = [Way(each, self.reports != "honest") for each in fillers]
+        configured = () if self.fillers == "strongest" else (self.fillers,)
+        fillers: tuple[Fillers, ...] = configured or (_TRIED_IN_SETS if honest.scale.implicit else _TRIED)
+        ways = [Way(filler, self.reports != "honest") for filler in fillers]
         if self.reports == "strongest":
-            ways += [Way(each, False) for each in own or ("contrast",)]
+            ways += [Way(filler, False) for filler in configured or ("contrast",)]
         moved = {way: self._lied(game, targets, way, self.share) for way in ways}
-        few = np.linspace(0, honest.n_users - 1, min(_FEW, honest.n_users)).astype(np.int64)
-        best = max(moved, key=lambda way: self._reached(seen_of(targets, honest, moved[way], few)))
-        many = np.linspace(0, honest.n_users - 1, min(_MANY, honest.n_users)).astype(np.int64)
-        before, after = (seen_of(targets, honest, shown, many) for shown in (game.shown, moved[best]))
+        few_users = np.linspace(0, honest.n_users - 1, min(_FEW, honest.n_users)).astype(np.int64)
+        best = max(moved, key=lambda way: self._reached(standing_of(targets, honest, moved[way], few_users)))
+        many_users = np.linspace(0, honest.n_users - 1, min(_MANY, honest.n_users)).astype(np.int64)
+        before, after = (
+            standing_of(targets, honest, shown, many_users) for shown in (game.shown, moved[best])
+        )
         number = number_of_malicious_users(honest.n_users, self.share)
         raters = ", ".join(str(np.count_nonzero(honest.items == target)) for target in targets)
         notes = (
@@ -104,14 +106,14 @@ class Promotion(Attack):
         for share in self._course:
             again = share != self.share
             shown = self._lied(game, targets, best, share) if again else moved[best]
-            reached = seen_of(targets, honest, shown, many)
+            reached = standing_of(targets, honest, shown, many_users)
             figures |= zip(_by_share(share), map(Figure, reached, before), strict=False)
         return Attacked(figures, notes)
 
-    def _reached(self, seen: "Standing") -> tuple[float, float]:
+    def _reached(self, standing: "Standing") -> tuple[float, float]:
         """Return what ways to lie are compared by, the larger the better for the malicious users."""
         towards = 1.0 if self.goal == "promote" else -1.0
-        return towards * seen.hit_rate, -towards * seen.rank
+        return towards * standing.hit_rate, -towards * standing.rank
 
     def _lied(self, game: Game, targets: Ints, way: "Way", share: float) -> Shown:
         """Return what honest users are shown beside malicious users who lie in some way."""
@@ -149,16 +151,16 @@ class Standing(NamedTuple):
     """Mean prediction."""
 
 
-def seen_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> Standing:
+def standing_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> Standing:
     """Return how some honest users see targets."""
     step, unrated, ties = max(1, _CELLS // honest.n_items), Unrated(honest), words_of_ties(honest.n_items)
     ranked_by = (shown.predict, shown.predict_rows) if shown.scores is None else (shown.scores, None)
     ranks, predictions = [np.zeros((0, targets.size), dtype=np.int64)], [np.zeros((0, targets.size))]
     for start in range(0, users.size, step):
-        asked = users[start : start + step]
-        candidates = unrated(asked)
-        scores = _rows(*ranked_by, asked, honest.n_items)
-        predicted = scores[:, targets] if shown.scores is None else _cells(shown.predict, asked, targets)
+        block = users[start : start + step]
+        candidates = unrated(block)
+        scores = _rows(*ranked_by, block, honest.n_items)
+        predicted = scores[:, targets] if shown.scores is None else _cells(shown.predict, block, targets)
         scores = np.where(candidates, scores, -np.inf)
         # Before a target is what has a higher score, or the same and an earlier word.
         reached = scores[:, targets, None]
@@ -167,10 +169,15 @@ def seen_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> Standi
         predictions.append(np.where(candidates[:, targets], predicted, np.nan))
     places, predicted = np.concatenate(ranks), np.concatenate(predictions)
     judged = ~np.isnan(predicted)
-    own = [(places[by, place], predicted[by, place]) for place, by in enumerate(judged.T) if by.any()]
-    if not own:
+    by_target = [
+        (places[mask, target], predicted[mask, target]) for target, mask in enumerate(judged.T) if mask.any()
+    ]
+    if not by_target:
         return Standing(np.nan, np.nan, np.nan)
-    figures = [((place <= _LISTED).mean(), np.median(place), each.mean()) for place, each in own]
+    figures = [
+        ((target_ranks <= _LISTED).mean(), np.median(target_ranks), target_predictions.mean())
+        for target_ranks, target_predictions in by_target
+    ]
     return Standing(*np.mean(figures, axis=0).tolist())
 
 

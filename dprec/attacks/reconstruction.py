@@ -30,7 +30,7 @@ _NEAREST = 0.3
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class LevelEvidence:
     """What some reports say of ratings."""
 
     ratings: Ints
@@ -43,9 +43,9 @@ class Reading:
     def likelihoods(self, part: slice) -> Floats:
         """Return the likelihood of what is said of consecutive ratings, the largest being 1, by level."""
         first, last = np.searchsorted(self.ratings, [part.start, part.stop])
-        own, kinds = self.ratings[first:last] - part.start, self.kinds[first:last]
+        places, kinds = self.ratings[first:last] - part.start, self.kinds[first:last]
         logs = np.stack(
-            [np.bincount(own, level[kinds], part.stop - part.start) for level in self.table.T], axis=1
+            [np.bincount(places, level[kinds], part.stop - part.start) for level in self.table.T], axis=1
         )
         return np.exp(logs - logs.max(axis=1, keepdims=True))
 
@@ -56,44 +56,44 @@ def places_among(observed: Observations, truth: Ratings) -> tuple[Ints, Bools]:
 
 
 @singledispatch
-def _read(evidence: Evidence | None, observed: Observations, truth: Ratings) -> Iterator[Reading]:
+def _read(evidence: Evidence | None, observed: Observations, truth: Ratings) -> Iterator[LevelEvidence]:
     """Yield what values say, without symbols: that the level is near, unless all values are the same."""
     scale = truth.scale
-    kept, present = places_among(observed, truth)
+    rating_places, present = places_among(observed, truth)
     if not observed.items.size or (evidence is not None and not evidence.has_values):
         return
     values, kinds = np.unique(observed.values, return_inverse=True)
     if values.size < 2:
         return
-    known = observed.noise_variance or 0.0
-    variance = known + (_NEAREST * float(np.diff(scale.values).min())) ** 2
+    noise_variance = observed.noise_variance or 0.0
+    variance = noise_variance + (_NEAREST * float(np.diff(scale.values).min())) ** 2
     table = -((values[:, None] - scale.values) ** 2) / (2 * variance)
-    yield Reading(kept[present], kinds[present], np.maximum(table, _IMPOSSIBLE))
+    yield LevelEvidence(rating_places[present], kinds[present], np.maximum(table, _IMPOSSIBLE))
 
 
 @_read.register
-def _of_symbols(reports: SymbolReports, observed: Observations, truth: Ratings) -> Iterator[Reading]:
+def _of_symbols(reports: SymbolReports, observed: Observations, truth: Ratings) -> Iterator[LevelEvidence]:
     """Yield what symbols say, and that there is none of a rating in a report on all items."""
     answers = answers_of(reports, observed)
     assert answers is not None
-    kept, present = places_among(observed, truth)
+    rating_places, present = places_among(observed, truth)
     table = np.maximum(answers.log_likelihoods[1:].T, _IMPOSSIBLE)
-    yield Reading(kept[present], answers.codes[present], table)
+    yield LevelEvidence(rating_places[present], answers.codes[present], table)
     unlisted = ~answers.silent[truth.users]
-    unlisted[kept[present]] = False
+    unlisted[rating_places[present]] = False
     if answers.hides_items:
         places = np.flatnonzero(unlisted)
-        yield Reading(places, np.zeros_like(places), table)
+        yield LevelEvidence(places, np.zeros_like(places), table)
 
 
 @_read.register
-def _of_sides(reports: ResidualReports, observed: Observations, truth: Ratings) -> Iterator[Reading]:
+def _of_sides(reports: ResidualReports, observed: Observations, truth: Ratings) -> Iterator[LevelEvidence]:
     """Yield what answers say on the side of the user's mean, which is guessed from the rated items."""
     values, users = truth.scale.values, observed.users
     counts, of_items = np.bincount(users, minlength=truth.n_users), Background.of(truth).of_items @ values
     means = np.bincount(users, of_items[observed.items], truth.n_users) / np.maximum(counts, 1)
     spread = float(np.std(truth.user_means() - means)) + 1e-9
-    kept, present = places_among(observed, truth)
+    rating_places, present = places_among(observed, truth)
     answered = reports.cells[present[reports.cells]]
     above = scipy.special.ndtr((values - means[users[answered], None]) / spread)
     chosen = present[reports.cells]
@@ -101,7 +101,7 @@ def _of_sides(reports: ResidualReports, observed: Observations, truth: Ratings) 
     yes = lies + (1 - 2 * lies) * above
     with np.errstate(divide="ignore"):
         table = np.log(np.where(reports.above[chosen][:, None], yes, 1 - yes))
-    yield Reading(kept[answered], np.arange(answered.size), np.maximum(table, _IMPOSSIBLE))
+    yield LevelEvidence(rating_places[answered], np.arange(answered.size), np.maximum(table, _IMPOSSIBLE))
 
 
 TRUSTED = "The server is given the ratings as they are."
@@ -146,11 +146,11 @@ def guessed(
     """
     if truth.scale.levels < 2 or not truth.count:
         return Figure(None), Figure(None)
-    told = [
-        reading
+    all_evidence = [
+        evidence
         for observed in reports
         if observed.shape == (truth.n_users, truth.n_items)
-        for reading in _read(observed.evidence, observed, truth)
+        for evidence in _read(observed.evidence, observed, truth)
     ]
     sides = truth.scale.values > (truth.scale.low + truth.scale.high) / 2
     # What adds up the shares of levels, of each by itself and of both sides.
@@ -158,16 +158,16 @@ def guessed(
     tally, background = np.zeros((2, 2)), Background.of(truth)
     for users, part in parts_by_user(truth):
         levels = truth.levels[part].astype(np.int64) - 1
-        before = background.of_ratings(truth.items[part], truth.levels[part])
-        likelihoods = np.ones_like(before)
-        for reading in told:
-            likelihoods = np.maximum(likelihoods * reading.likelihoods(part), _LEAST)
-        known = before
-        if told and of_users:
-            known = background.given_others(before, likelihoods, truth.counts[users])
+        prior = background.of_ratings(truth.items[part], truth.levels[part])
+        likelihoods = np.ones_like(prior)
+        for evidence in all_evidence:
+            likelihoods = np.maximum(likelihoods * evidence.likelihoods(part), _LEAST)
+        level_shares = prior
+        if all_evidence and of_users:
+            level_shares = background.given_others(prior, likelihoods, truth.counts[users])
         for place, merged in enumerate(merging):
-            right, after = merged.argmax(axis=1)[levels], (known * likelihoods) @ merged
-            guesses = (shares.argmax(axis=1) for shares in (before @ merged, after))
+            right, posterior = merged.argmax(axis=1)[levels], (level_shares * likelihoods) @ merged
+            guesses = (shares.argmax(axis=1) for shares in (prior @ merged, posterior))
             tally[:, place] += [np.count_nonzero(guess == right) for guess in guesses]
     baselines, reached = (tally / truth.count).tolist()
     level, sign = map(Figure, (1.0, 1.0) if trusted else reached, baselines)
@@ -187,8 +187,8 @@ def recovered(observed: Observations, true: Ratings) -> float | None:
         return None
     of_reports = np.log(np.maximum(np.hstack(reports.channels), _LEAST)).T[reports.columns]
     cells, begins = observed.users.astype(np.int64) * observed.shape[1] + observed.items, observed.repeats[0]
-    told = np.add.reduceat(of_reports, begins, axis=0)
+    log_likelihoods = np.add.reduceat(of_reports, begins, axis=0)
     places = np.minimum(np.searchsorted(true.cells, cells[begins]), max(true.count - 1, 0))
-    rated = (true.cells[places] == cells[begins]) & (np.ptp(told, axis=1) > _SLACK)
-    of_true = told[np.flatnonzero(rated), true.levels[places[rated]].astype(np.int64) - 1]
-    return float((of_true >= told[rated].max(axis=1) - _SLACK).mean()) if rated.any() else None
+    rated = (true.cells[places] == cells[begins]) & (np.ptp(log_likelihoods, axis=1) > _SLACK)
+    of_true = log_likelihoods[np.flatnonzero(rated), true.levels[places[rated]].astype(np.int64) - 1]
+    return float((of_true >= log_likelihoods[rated].max(axis=1) - _SLACK).mean()) if rated.any() else None

@@ -68,22 +68,22 @@ class Rounds(Attack):
     def _recovered(self, game: Game, notes: list[str]) -> dict[str, Figure]:
         """Return what all reports about a rating tell, the first half of them, and the first."""
         try:
-            told = Observations.joined(game.transcript.reports)
+            joined = Observations.joined(game.transcript.reports)
         except InputError as error:
             notes.append(str(error))
             return {}
-        cells = told.users.astype(np.int64) * told.shape[1] + told.items
-        begins, times = told.repeats
+        cells = joined.users.astype(np.int64) * joined.shape[1] + joined.items
+        begins, times = joined.repeats
         turns = np.arange(cells.size) - np.repeat(begins, times)
         answered = game.truth.select(np.isin(game.truth.cells, cells))
         figures: dict[str, Figure] = {}
         for when, counted in (("", times), ("_half", -(-times // 2)), ("_first", np.ones_like(times))):
-            part = told.select(turns < np.repeat(counted, times))
-            seen, trusted = game.transcript.read_together(part), game.transcript.trusted
-            level, sign = guessed(answered, (seen,), trusted=trusted, of_users=False)
+            counted_reports = joined.select(turns < np.repeat(counted, times))
+            observed, trusted = game.transcript.read_together(counted_reports), game.transcript.trusted
+            level, sign = guessed(answered, (observed,), trusted=trusted, of_users=False)
             figures |= {f"rounds_level{when}": level, f"rounds_sign{when}": sign}
-        each = times.mean() if times.size else 0.0
-        notes.append(f"Of ratings with a report there are {each:.3g} reports each, in all rounds.")
+        mean_times = times.mean() if times.size else 0.0
+        notes.append(f"Of ratings with a report there are {mean_times:.3g} reports each, in all rounds.")
         return figures
 
     def _memberships(self, game: Game, notes: list[str]) -> dict[str, Figure]:
@@ -102,10 +102,9 @@ class Rounds(Attack):
             reached = Figure(within_items(evidence, rated), 0.5, bound)
             figures.setdefault("rounds_membership_auc_first", reached)
             figures["rounds_membership_auc"] = reached
-        told = 100 * np.count_nonzero(evidence) / max(evidence.size, 1)
-        notes.append(
-            f"Uploads tell something of {told:.3g} % of all pairs of a user and an item; others rank alike."
-        )
+        share = np.count_nonzero(evidence) / max(evidence.size, 1)
+        pairs_told = f"{100 * share:.3g} % of all pairs of a user and an item"
+        notes.append(f"Uploads tell something of {pairs_told}; others rank alike.")
         if curve is not None and bound is not None:
             notes += on_bounds({"rounds_membership_auc": (curve.auc, bound)})
         return figures
@@ -113,12 +112,12 @@ class Rounds(Attack):
 
 def profiles_like(ratings: Ratings, count: int, random: np.random.Generator) -> Profiles:
     """Return profiles in which every item is rated as often, and in which way, as by all users."""
-    known = ItemShares.of(ratings)
-    had = random.random((count, ratings.n_items)) < known.popularity
+    item_shares = ItemShares.of(ratings)
+    had = random.random((count, ratings.n_items)) < item_shares.popularity
     _, items = had.nonzero()
     values = np.full(items.size, np.nan)
     if not ratings.scale.implicit:
-        reached = random.random(items.size)[:, None] >= known.shares.cumsum(axis=1)[items, :-1]
+        reached = random.random(items.size)[:, None] >= item_shares.shares.cumsum(axis=1)[items, :-1]
         values = ratings.scale.values[reached.sum(axis=1)]
     return Profiles(offsets(had.sum(axis=1)), items.astype(np.int32), values, ratings.n_items)
 
@@ -130,31 +129,31 @@ def _moments(upload: Upload, made_up: Profiles) -> tuple[Floats, Floats]:
     numbers); else (2, numbers, items).
     """
     devices, n_items, per_item = made_up.n_users, made_up.n_items, upload.per_item
-    whole, sums = np.zeros((2, upload.n_numbers)), []
+    totals, sums = np.zeros((2, upload.n_numbers)), []
     step = max(1, _AT_ONCE // upload.n_numbers)
     for start in range(0, devices, step):
         block = made_up.of_users(np.arange(start, min(start + step, devices)))
         numbers = upload.compute(block)
-        whole += numbers.sum(axis=0), (numbers**2).sum(axis=0)
+        totals += numbers.sum(axis=0), (numbers**2).sum(axis=0)
         # Over devices with an item: shape (2, numbers of an item, items), or of all (2, numbers, items).
         if per_item is None:
             sets = block.to_sets().T
             sums.append(np.stack([(sets @ powers).T for powers in (numbers, numbers**2)]))
         else:
-            own = numbers.reshape(block.n_users, n_items, per_item)[block.users, block.items]
-            columns = [*own.T, *(own.T**2)]
-            added = [np.bincount(block.items, column, n_items) for column in columns]
-            sums.append(np.reshape(added, (2, per_item, n_items)))
+            of_ratings = numbers.reshape(block.n_users, n_items, per_item)[block.users, block.items]
+            columns = [*of_ratings.T, *(of_ratings.T**2)]
+            summed = [np.bincount(block.items, column, n_items) for column in columns]
+            sums.append(np.reshape(summed, (2, per_item, n_items)))
     of_raters = np.sum(sums, axis=0)
     raters = np.bincount(made_up.items, minlength=n_items).astype(np.float64)
     usual = of_raters.sum(axis=2, keepdims=True) / max(raters.sum(), 1)
     with_item = (of_raters + _FEW * usual) / (raters + _FEW)
-    of_all = whole.reshape(2, 1 if per_item is None else n_items, -1).swapaxes(1, 2)
+    of_all = totals.reshape(2, 1 if per_item is None else n_items, -1).swapaxes(1, 2)
     without = (of_all - of_raters) / np.maximum(devices - raters, 1)
-    both = np.stack([without, with_item])
+    moments = np.stack([without, with_item])
     if per_item is not None:
-        both = both.swapaxes(2, 3).reshape(2, 2, -1)
-    means, squares = both[:, 0], both[:, 1]
+        moments = moments.swapaxes(2, 3).reshape(2, 2, -1)
+    means, squares = moments[:, 0], moments[:, 1]
     return means, np.maximum(squares - means**2, _LEAST)
 
 
@@ -168,18 +167,21 @@ def evidence_of(upload: Upload, users: Ints, made_up: Profiles) -> Floats:
     place[users] = np.arange(users.size)
     moments = None if upload.shows_items else _moments(upload, made_up)
     for part in upload.read():
-        kept = place[part.users] >= 0
-        own, numbers, answers = place[part.users[kept]], part.numbers[kept], part.answers[kept]
+        places = place[part.users]
+        present = places >= 0
+        rows, numbers, answers = places[present], part.numbers[present], part.answers[present]
         if upload.per_item is None:
-            np.add.at(evidence, own, _told(upload, moments, numbers, answers[:, None]))
+            np.add.at(evidence, rows, _log_ratios(upload, moments, numbers, answers[:, None]))
         else:
-            cells = own * n_items + numbers // upload.per_item
-            told = _told(upload, moments, numbers, answers)
-            evidence += np.bincount(cells, told, evidence.size).reshape(evidence.shape)
+            cells = rows * n_items + numbers // upload.per_item
+            log_ratios = _log_ratios(upload, moments, numbers, answers)
+            evidence += np.bincount(cells, log_ratios, evidence.size).reshape(evidence.shape)
     return evidence
 
 
-def _told(upload: Upload, moments: tuple[Floats, Floats] | None, numbers: Ints, answers: Floats) -> Floats:
+def _log_ratios(
+    upload: Upload, moments: tuple[Floats, Floats] | None, numbers: Ints, answers: Floats
+) -> Floats:
     """Return how much likelier answers are with an item than without; 1 if that there are any says it."""
     if moments is None:
         return np.ones_like(answers)
@@ -201,9 +203,9 @@ def pairs_of(rated: Bools) -> float:
 
     ``rated``, shape (users, items).
     """
-    own = rated.astype(np.float64)
-    counts, users = own.sum(axis=1), len(own)
-    compared = counts[:, None] + counts - 2 * (own @ own.T)
+    indicators = rated.astype(np.float64)
+    counts, users = indicators.sum(axis=1), len(indicators)
+    compared = counts[:, None] + counts - 2 * (indicators @ indicators.T)
     squared, rounds = float((compared**2).sum()) / 2, users - 1 + users % 2
     return (float(compared.sum()) / 2) ** 2 / (rounds * squared) if squared else 1.0
 

@@ -29,7 +29,7 @@ _SPREAD = 1.25
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class CellAnswers:
     """What reports show of users and items, in codes, and how likely each code is."""
 
     indptr: Ints
@@ -46,9 +46,9 @@ class Answers:
     def of_sets(cls, sets: RatedSets, levels: int) -> Self:
         """Return sets that are seen as they are, and no ratings."""
         counts = np.bincount(sets.users, minlength=sets.n_users)
-        shown = np.column_stack([np.arange(levels + 1) == 0, np.arange(levels + 1) > 0])
+        table = np.column_stack([np.arange(levels + 1) == 0, np.arange(levels + 1) > 0])
         return cls(
-            offsets(counts), sets.items, np.ones(sets.items.size, dtype=np.int64), _logs(shown), counts == 0
+            offsets(counts), sets.items, np.ones(sets.items.size, dtype=np.int64), _logs(table), counts == 0
         )
 
     @classmethod
@@ -79,15 +79,15 @@ class Answers:
     def of_users(self, users: slice, n_items: int) -> Floats:
         """Return the log likelihoods of the cells of some users, shape (1 + levels, users, items)."""
         indptr = self.indptr[users.start : users.stop + 1]
-        own = slice(indptr[0], indptr[-1])
-        cells, codes = rows_of(np.diff(indptr)) * n_items + self.items[own], self.codes[own]
+        block = slice(indptr[0], indptr[-1])
+        cells, codes = rows_of(np.diff(indptr)) * n_items + self.items[block], self.codes[block]
         shape = indptr.size - 1, n_items
-        shown = np.zeros(shape, dtype=np.bool_)
-        shown.ravel()[cells] = True
+        answered = np.zeros(shape, dtype=np.bool_)
+        answered.ravel()[cells] = True
         logs = np.empty((len(self.log_likelihoods), *shape))
         for level, of_codes in enumerate(self.log_likelihoods):
-            sums = np.bincount(cells, of_codes[codes], minlength=shown.size).reshape(shape)
-            logs[level] = np.where(shown, sums, of_codes[0])
+            sums = np.bincount(cells, of_codes[codes], minlength=answered.size).reshape(shape)
+            logs[level] = np.where(answered, sums, of_codes[0])
         logs[:, self.silent[users]] = 0.0
         return logs
 
@@ -99,34 +99,37 @@ def _logs(probabilities: Floats | Bools) -> Floats:
 
 
 @singledispatch
-def answers_of(evidence: Evidence | None, seen: Observations) -> Answers | None:
+def answers_of(evidence: Evidence | None, observed: Observations) -> CellAnswers | None:
     """Return what one kind of evidence says of each cell; by default, which items are shown, if any are."""
-    return Answers.of_sets(seen.item_sets, seen.scale.levels) if seen.item_sets.items.size else None
+    sets = observed.item_sets
+    return CellAnswers.of_sets(sets, observed.scale.levels) if sets.items.size else None
 
 
 @answers_of.register
-def _(evidence: SymbolReports, seen: Observations) -> Answers | None:
+def _(evidence: SymbolReports, observed: Observations) -> CellAnswers | None:
     first = 1 + offsets(np.array([channel.shape[1] for channel in evidence.channels]))
     codes = first[evidence.channel_of] + evidence.symbols
-    table = np.column_stack([np.zeros(seen.scale.levels), *evidence.channels, np.ones(seen.scale.levels)])
+    levels = observed.scale.levels
+    table = np.column_stack([np.zeros(levels), *evidence.channels, np.ones(levels)])
     if evidence.counts is not None:
         # What a count says of single cells is left out.
         codes[evidence.counts.cells] = first[-1]
     not_rated = np.arange(table.shape[1]) == 0
-    return Answers(seen.indptr, seen.items, codes, _logs(np.vstack([not_rated, table])), seen.counts == 0)
+    log_likelihoods = _logs(np.vstack([not_rated, table]))
+    return CellAnswers(observed.indptr, observed.items, codes, log_likelihoods, observed.counts == 0)
 
 
 @answers_of.register
-def _(evidence: RowReports, seen: Observations) -> Answers | None:
-    given = np.vstack([evidence.unrated, *evidence.channels])
-    unsent = given[:, evidence.unsent].sum(axis=1)
-    table = _logs(np.column_stack([unsent, given]))
-    return Answers(seen.indptr, seen.items, 1 + evidence.symbols, table, ~evidence.reported)
+def _(evidence: RowReports, observed: Observations) -> CellAnswers | None:
+    probabilities = np.vstack([evidence.unrated, *evidence.channels])
+    unsent = probabilities[:, evidence.unsent].sum(axis=1)
+    table = _logs(np.column_stack([unsent, probabilities]))
+    return CellAnswers(observed.indptr, observed.items, 1 + evidence.symbols, table, ~evidence.reported)
 
 
 @answers_of.register
-def _(evidence: SetReports, seen: Observations) -> Answers | None:
-    rows = evidence.of_rows(seen, evidence.reported)
+def _(evidence: SetReports, observed: Observations) -> CellAnswers | None:
+    rows = evidence.of_rows(observed, evidence.reported)
     return answers_of(rows.evidence, rows)
 
 
@@ -164,10 +167,10 @@ class Weighed:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class ServerView:
     """What is known of every user and item, from all that was seen."""
 
-    parts: tuple[Answers, ...]
+    parts: tuple[CellAnswers, ...]
     """Independent given the ratings; at least one."""
     background: ItemShares
 
@@ -178,21 +181,22 @@ class Seen:
         ``truth`` gives the background, and the ratings of those who trust the server with them.
         """
         if transcript.trusted:
-            parts = [Answers.of_ratings(truth)]
+            parts = [CellAnswers.of_ratings(truth)]
         else:
             reports = transcript.reports
-            symbols = [each.symbols for each in reports if each.symbols and each.symbols.of_single_ratings]
-            if len(symbols) >= max(2, len(reports)) and all(each.counts is None for each in symbols):
+            symbols = [observed.symbols for observed in reports if observed.symbols is not None]
+            single = [sent for sent in symbols if sent.of_single_ratings]
+            if len(single) >= max(2, len(reports)) and all(sent.counts is None for sent in single):
                 # Several rounds about single ratings are read together, each of them on some of these.
                 reports = (transcript.read_together(Observations.joined(reports)),)
-            read = [_of_users(seen, transcript.n_users) for seen in reports]
-            parts = [part.covering(truth.count) for part in read if part is not None]
+            answers = [_of_users(observed, transcript.n_users) for observed in reports]
+            parts = [part.covering(truth.count) for part in answers if part is not None]
         return cls(tuple(parts), ItemShares.of(truth)) if parts else None
 
     @property
     def hides_items(self) -> bool:
         """Whether it stays open which items a user rated."""
-        return all(part.hides_items for part in self.parts)
+        return all(answers.hides_items for answers in self.parts)
 
     @property
     def n_users(self) -> int:
@@ -211,21 +215,23 @@ class Seen:
         shares = _logs(self.background.shares.T)[:, None, :]
         for users in blocks(np.full(self.n_users, n_items * (1 + levels)), _CELLS_AT_ONCE):
             logs = self.log_likelihoods(users)
-            given = np.logaddexp.reduce(logs[1:] + shares, axis=0)
-            most = np.maximum(given, logs[0])
+            log_rated = np.logaddexp.reduce(logs[1:] + shares, axis=0)
+            log_max = np.maximum(log_rated, logs[0])
             # Rounds that contradict each other, some with an item and some without it, say nothing of it.
-            logs, given, most = (np.where(np.isneginf(most), 0.0, each) for each in (logs, given, most))
-            if_not, if_rated = np.exp(logs[0] - most), np.exp(given - most)
-            further = if_rated - if_not
+            logs, log_rated, log_max = (
+                np.where(np.isneginf(log_max), 0.0, log_values) for log_values in (logs, log_rated, log_max)
+            )
+            if_not, if_rated = np.exp(logs[0] - log_max), np.exp(log_rated - log_max)
+            gains = if_rated - if_not
             fits = [
-                np.log(if_not + scipy.special.expit(odds + shift) * further).sum(axis=1) for shift in _SHIFTS
+                np.log(if_not + scipy.special.expit(odds + shift) * gains).sum(axis=1) for shift in _SHIFTS
             ]
             fitted = np.stack(fits) - (_SHIFTS[:, None] / _SPREAD) ** 2 / 2
             weights = np.exp(fitted - fitted.max(axis=0))
             shifts = _SHIFTS @ weights / weights.sum(axis=0)
-            before = scipy.special.expit(odds + shifts[:, None])
-            expected = if_not + before * further
-            yield Weighed(users, logs - most - np.log(expected), before * if_rated / expected)
+            prior = scipy.special.expit(odds + shifts[:, None])
+            expected = if_not + prior * gains
+            yield Weighed(users, logs - log_max - np.log(expected), prior * if_rated / expected)
 
     def log_likelihoods(self, users: slice) -> Floats:
         """Return those of what is seen of the cells of some users, shape (1 + levels, users, items)."""
@@ -233,9 +239,9 @@ class Seen:
         return np.sum([part.of_users(users, n_items) for part in self.parts], axis=0)
 
 
-def _of_users(seen: Observations, n_users: int) -> Answers | None:
-    if seen.shape[0] == n_users:
-        return answers_of(seen.evidence, seen)
-    if seen.item_sets.n_users == n_users:
-        return Answers.of_sets(seen.item_sets, seen.scale.levels)
+def _of_users(observed: Observations, n_users: int) -> CellAnswers | None:
+    if observed.shape[0] == n_users:
+        return answers_of(observed.evidence, observed)
+    if observed.item_sets.n_users == n_users:
+        return CellAnswers.of_sets(observed.item_sets, observed.scale.levels)
     return None

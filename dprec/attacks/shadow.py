@@ -73,18 +73,18 @@ class Targets:
     """Of all users who have rated something."""
 
     @classmethod
-    def drawn(cls, truth: Ratings, most: int, seed: int) -> Self:
+    def drawn(cls, truth: Ratings, max_users: int, seed: int) -> Self:
         """Return at most so many users who have rated something."""
         everybody = np.flatnonzero(truth.counts)
         order = generator(seed, "targets of shadow models").permutation(everybody)
-        users = np.sort(order[:most])
+        users = np.sort(order[:max_users])
         raters = np.bincount(truth.items, minlength=truth.n_items)
         profiles = truth.of_users(users, truth.user_ids[users])
         return cls(users, profiles, raters, users.size / max(everybody.size, 1))
 
     def traces(self, transcript: Transcript) -> Floats:
         """Return the statistics of one run that need no other, shape (statistics, users)."""
-        found, said, sets = [], transcript.of_items, self.profiles.to_sets()
+        statistics, released, sets = [], transcript.of_items, self.profiles.to_sets()
         if transcript.parted_sums:
             # What sums say of who contributed to them, of whom half are expected.
             of_sums, profiles = [], held(self.profiles)
@@ -94,18 +94,20 @@ class Targets:
                 expected = moves.sum(axis=0) / self.share
                 variances = np.full(expected.size, max(summed.deviation, _NOTHING) ** 2)
                 of_sums.append(self._likely(moves, summed.released - expected, variances))
-            found.append(np.sum(of_sums, axis=0))
-        for embeddings in () if said is None else said.embeddings:
+            statistics.append(np.sum(of_sums, axis=0))
+        for embeddings in () if released is None else released.embeddings:
             if embeddings.size:
                 # How close the items of each user are, in dimensions of equal spread over the ratings.
                 spreads = np.sqrt(self.raters @ embeddings**2 / max(int(self.raters.sum()), 1))
                 even = embeddings / np.where(spreads > _NOTHING, spreads, np.inf)
-                found.append(((sets @ even) ** 2).sum(axis=1) - sets @ (even**2).sum(axis=1))
-        for weights, items in () if said is None else said.weights:
+                statistics.append(((sets @ even) ** 2).sum(axis=1) - sets @ (even**2).sum(axis=1))
+        for weights, items in () if released is None else released.weights:
             # What the items of each user say of each other.
-            own = scipy.sparse.csr_array(sets[:, items])
-            found.append(own.multiply(own @ weights).sum(axis=1) - own @ np.diag(weights))
-        return np.array(found).reshape(-1, self.users.size)
+            item_sets = scipy.sparse.csr_array(sets[:, items])
+            statistics.append(
+                item_sets.multiply(item_sets @ weights).sum(axis=1) - item_sets @ np.diag(weights)
+            )
+        return np.array(statistics).reshape(-1, self.users.size)
 
     def _likely(self, moves: scipy.sparse.csr_array, numbers: Floats, variances: Floats) -> Floats:
         """Return the best linear guess at who is present, as 1, and who is not, as -1; shape (users,).
@@ -117,11 +119,11 @@ class Targets:
         """
         from scipy.sparse.linalg import LinearOperator, cg
 
-        others = moves.power(2).sum(axis=0) * (1 / self.share - 1)
-        scaled = scipy.sparse.csr_array(moves @ scipy.sparse.diags_array(1 / (variances + others)))
-        back, users = scipy.sparse.csr_array(moves.T), self.users.size
+        other_variances = moves.power(2).sum(axis=0) * (1 / self.share - 1)
+        scaled = scipy.sparse.csr_array(moves @ scipy.sparse.diags_array(1 / (variances + other_variances)))
+        transposed, users = scipy.sparse.csr_array(moves.T), self.users.size
         system = LinearOperator(
-            (users, users), lambda given: given + scaled @ (back @ given), dtype=np.float64
+            (users, users), lambda vector: vector + scaled @ (transposed @ vector), dtype=np.float64
         )
         return cg(system, scaled @ numbers, rtol=_LEAST_CHANGE, maxiter=_STEPS)[0]
 
@@ -134,22 +136,22 @@ class Targets:
         """
         spreads = numbers.std(axis=0)
         units = np.where(spreads > _NOTHING, spreads, np.inf)
-        standard, own = (numbers - numbers.mean(axis=0)) / units, self.profiles
+        standard, profiles = (numbers - numbers.mean(axis=0)) / units, self.profiles
         sides, alike = np.where(present, 1.0, -1.0), np.maximum(np.bincount(self._kinds), 1)
         correlations = [
-            np.bincount(self._kinds, standard[run, own.items] * sides[run, own.users], alike.size)
+            np.bincount(self._kinds, standard[run, profiles.items] * sides[run, profiles.users], alike.size)
             for run in range(len(numbers))
         ]
         of_pairs = np.array(correlations).reshape(-1, 2, alike.size).sum(axis=1)
-        others = (of_pairs.sum(axis=0) - of_pairs) / (alike * max(len(numbers) - 2, 1))
-        said, shape = [], (self.users.size, standard.shape[1])
+        other_pairs = (of_pairs.sum(axis=0) - of_pairs) / (alike * max(len(numbers) - 2, 1))
+        guesses, shape = [], (self.users.size, standard.shape[1])
         for run, numbers_of_run in enumerate(standard):
             # What standardised numbers of items say, given what correlates with ratings of each kind.
-            data = others[run // 2][self._kinds]
-            moves = scipy.sparse.csr_array((data, own.items, own.indptr), shape=shape)
-            rest = np.maximum(1 - moves.power(2).sum(axis=0) / self.share, _LEAST_REST)
-            said.append(self._likely(moves, numbers_of_run, rest))
-        return np.array(said)
+            data = other_pairs[run // 2][self._kinds]
+            moves = scipy.sparse.csr_array((data, profiles.items, profiles.indptr), shape=shape)
+            variances = np.maximum(1 - moves.power(2).sum(axis=0) / self.share, _LEAST_REST)
+            guesses.append(self._likely(moves, numbers_of_run, variances))
+        return np.array(guesses)
 
     @cached_property
     def _kinds(self) -> Ints:
@@ -192,9 +194,9 @@ class ShadowModels(Attack):
             return Attacked(nothing, (f"With fewer than {_FEWEST} users, half of them may be nobody.",))
         present = halves(game.truth.n_users, self.pairs, game.seed)
         statistics = observed(game, targets, present)
-        own = present[:, targets.users]
-        evidence = log_likelihood_ratios(statistics, own)
-        figures, measured = ranked(evidence.ravel(), own.ravel(), "shadow_auc", _FALSE_POSITIVES)
+        target_present = present[:, targets.users]
+        evidence = log_likelihood_ratios(statistics, target_present)
+        figures, measured = ranked(evidence.ravel(), target_present.ravel(), "shadow_auc", _FALSE_POSITIVES)
         notes = [measured]
         if not game.hides_item_sets:
             seen = "the server is shown item sets, and what is released rests on them."
@@ -204,22 +206,24 @@ class ShadowModels(Attack):
 
 def halves(users: int, pairs: int, seed: int) -> Bools:
     """Return who takes part in each run, shape (2 pairs, users): each user in one run of every pair."""
-    drawn = integer_weights(words(seed, "who takes part in shadow models", 0, pairs * users)) % 2 == 0
-    first = drawn.reshape(pairs, users)
+    coins = integer_weights(words(seed, "who takes part in shadow models", 0, pairs * users)) % 2 == 0
+    first = coins.reshape(pairs, users)
     return np.stack([first, ~first], axis=1).reshape(2 * pairs, users)
 
 
 def observed(game: Game, targets: Targets, present: Bools) -> Floats:
     """Run the protocol with those present, and return the statistics, shape (statistics, runs, users)."""
     traces, columns = [], []
-    for number, there in enumerate(present, start=1):
-        transcript = game.again(there, number)
+    for number, present_users in enumerate(present, start=1):
+        transcript = game.again(present_users, number)
         traces.append(targets.traces(transcript))
-        said = transcript.of_items
-        columns.append(np.zeros((0, game.truth.n_items)) if said is None else said.columns.T)
-    own = present[:, targets.users]
-    of_columns = [targets.of_columns(each, own) for each in np.array(columns).swapaxes(0, 1)]
-    return np.concatenate([np.array(traces).swapaxes(0, 1), np.array(of_columns).reshape(-1, *own.shape)])
+        released = transcript.of_items
+        columns.append(np.zeros((0, game.truth.n_items)) if released is None else released.columns.T)
+    target_present = present[:, targets.users]
+    of_columns = [targets.of_columns(numbers, target_present) for numbers in np.array(columns).swapaxes(0, 1)]
+    return np.concatenate(
+        [np.array(traces).swapaxes(0, 1), np.array(of_columns).reshape(-1, *target_present.shape)]
+    )
 
 
 def log_likelihood_ratios(statistics: Floats, present: Bools) -> Floats:
@@ -246,8 +250,8 @@ def log_likelihood_ratios(statistics: Floats, present: Bools) -> Floats:
     within, without = (np.where(side, standard[::2], standard[1::2]) for side in (first, ~first))
     evidence = np.empty(present.shape)
     for pair in range(len(within)):
-        rest = np.arange(len(within)) != pair
-        sides, pairs = (within[rest], without[rest]), int(rest.sum())
+        other_pairs = np.arange(len(within)) != pair
+        sides, pairs = (within[other_pairs], without[other_pairs]), int(other_pairs.sum())
         means = [side.mean(axis=0) for side in sides]
         residuals = np.concatenate([side - mean for side, mean in zip(sides, means, strict=True)])
         squares, degrees = np.einsum("ruk,rul->ukl", residuals, residuals), 2 * pairs - 2

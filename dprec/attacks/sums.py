@@ -65,18 +65,18 @@ class SumsMembership(Attack):
             generator(game.seed, "ratings that are asked about in sums"),
             game.truth.counts >= 0,
         )
-        found = []
+        outcomes = []
         for run in range(self.runs):
-            said = game.again(everybody, run) if run else game.transcript
+            transcript = game.again(everybody, run) if run else game.transcript
             cases = Cases.drawn(game.truth, self.cases, random)
-            found.append((*evidence_of(said.parted_sums, cases, game.truth), cases.there))
-        evidence, apart, there = (np.concatenate(each) for each in zip(*found, strict=True))
+            outcomes.append((*evidence_of(transcript.parted_sums, cases, game.truth), cases.there))
+        evidence, apart, there = (np.concatenate(column) for column in zip(*outcomes, strict=True))
         area, true = self.named
         figures, measured = ranked(evidence, there, area, {true: FALSE_POSITIVES})
-        best, most = best_with(apart), float(apart.max(initial=0.0))
+        best, largest = best_with(apart), float(apart.max(initial=0.0))
         note = (
             f"One item moves the sums by {float(np.median(apart)):.4g} deviations of their noise in the "
-            f"middle, and by {most:.4g} at most. Normal noise leaves an AUC of {best.auc:.4f}, and "
+            f"middle, and by {largest:.4g} at most. Normal noise leaves an AUC of {best.auc:.4f}, and "
             f"{float(best.at(FALSE_POSITIVES)):.4f} true positives, to who knows all else."
         )
         return Attacked(figures, (measured, note))
@@ -88,10 +88,15 @@ def best_with(apart: Floats) -> Roc:
     reach = float(distances.max() * (distances.max() / 2 + _FARTHEST))
     thresholds = reach * np.linspace(1, -1, _THRESHOLDS)
     true, false = (
-        np.array([scipy.special.ndtr(side * distances / 2 - each / distances).mean() for each in thresholds])
+        np.array(
+            [
+                scipy.special.ndtr(side * distances / 2 - threshold / distances).mean()
+                for threshold in thresholds
+            ]
+        )
         for side in (1, -1)
     )
-    return Roc(*(np.concatenate([[0.0], each, [1.0]]) for each in (false, true)))
+    return Roc(*(np.concatenate([[0.0], shares, [1.0]]) for shares in (false, true)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +118,11 @@ class Cases:
 
     def profiles(self, truth: Ratings) -> Iterator[tuple[slice, Profiles, Profiles]]:
         """Yield some of the cases after the other, and the users' profiles with the rating and without."""
-        for some in blocks(truth.counts[self.users] ** 2, _CELLS_AT_ONCE):
-            own = truth.of_users(self.users[some], np.arange(some.stop - some.start))
-            kept = np.ones(own.count, dtype=np.bool_)
-            kept[own.indptr[:-1] + self.ratings[some]] = False
-            yield some, held(own), held(own.select(kept))
+        for block in blocks(truth.counts[self.users] ** 2, _CELLS_AT_ONCE):
+            profiles = truth.of_users(self.users[block], np.arange(block.stop - block.start))
+            remaining = np.ones(profiles.count, dtype=np.bool_)
+            remaining[profiles.indptr[:-1] + self.ratings[block]] = False
+            yield block, held(profiles), held(profiles.select(remaining))
 
 
 def evidence_of(sums: Sequence[ReleasedSum], cases: Cases, truth: Ratings) -> tuple[Floats, Floats]:
@@ -126,18 +131,18 @@ def evidence_of(sums: Sequence[ReleasedSum], cases: Cases, truth: Ratings) -> tu
     for summed in sums:
         assert summed.added is not None
         total = np.zeros(summed.released.size)
-        for some in blocks(truth.counts**2, _CELLS_AT_ONCE):
-            users = np.arange(some.start, some.stop)
+        for block in blocks(truth.counts**2, _CELLS_AT_ONCE):
+            users = np.arange(block.start, block.stop)
             total += summed.added(held(truth.of_users(users, users))).sum(axis=0)
         noise.append(summed.released - total)
     evidence, squared = np.zeros((2, cases.users.size))
-    for some, with_item, without in cases.profiles(truth):
-        for each, left in zip(sums, noise, strict=True):
-            assert each.added is not None
-            moved = each.added(with_item) - each.added(without)
-            precision = max(each.deviation, _LEAST_DEVIATION) ** -2
+    for block, with_item, without in cases.profiles(truth):
+        for summed, residual in zip(sums, noise, strict=True):
+            assert summed.added is not None
+            moved = summed.added(with_item) - summed.added(without)
+            precision = max(summed.deviation, _LEAST_DEVIATION) ** -2
             lengths = precision * moved.power(2).sum(axis=1)
-            side = np.where(cases.there[some], 0.5, -0.5)
-            evidence[some] += precision * (moved @ left) + side * lengths
-            squared[some] += lengths
+            side = np.where(cases.there[block], 0.5, -0.5)
+            evidence[block] += precision * (moved @ residual) + side * lengths
+            squared[block] += lengths
     return evidence, np.sqrt(squared)

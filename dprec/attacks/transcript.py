@@ -95,8 +95,8 @@ def of_normal_noise(deviation: float) -> Likelihood:
     """Return how likely numbers are that have noise of some deviation, to which their own variance adds."""
 
     def likelihood(answers: Floats, means: Floats, variances: Floats) -> Floats:
-        whole = variances + deviation**2
-        return -0.5 * (np.log(whole) + (answers - means) ** 2 / whole)
+        total = variances + deviation**2
+        return -0.5 * (np.log(total) + (answers - means) ** 2 / total)
 
     return likelihood
 
@@ -182,15 +182,15 @@ class Transcript:
         last = parts[-1]
         return replace(
             last,
-            reports=tuple(each for part in parts for each in part.reports),
-            uploads=tuple(each for part in parts for each in part.uploads),
-            sums=tuple(each for part in parts for each in part.sums),
+            reports=tuple(report for part in parts for report in part.reports),
+            uploads=tuple(upload for part in parts for upload in part.uploads),
+            sums=tuple(summed for part in parts for summed in part.sums),
         )
 
     @property
     def parted_sums(self) -> tuple[ReleasedSum, ...]:
         """The sums of which it is known what a profile adds to them."""
-        return tuple(each for each in self.sums if each.added is not None)
+        return tuple(summed for summed in self.sums if summed.added is not None)
 
     @property
     def of_items(self) -> Broadcast | None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dprec.arrays import Floats
 from dprec.attacks.bounds import FAILURE, Roc, above_by_chance
 from dprec.attacks.linkage import Known, Linkage, allowed_to_find
-from dprec.attacks.seen import Seen
+from dprec.attacks.seen import ServerView
 from tests.dprec.attacks.games import Played, hidden_rows, seen_by_all
 from tests.dprec.attacks.test_seen import ratings
 
@@ -67,7 +67,7 @@ def test_hidden_sets_are_found_as_by_a_search() -> None:
     seen = hidden_rows(truth, 2.0, seed=1)[0]
     attack = Linkage(known=(8,), unique=(3,))
     figures = attack.perform(Played(truth, seen_by_all(truth, seen), epsilon=2.0)).figures
-    reading = Seen.of(seen_by_all(truth, seen), truth)
+    reading = ServerView.of(seen_by_all(truth, seen), truth)
     assert reading is not None
     logs = np.concatenate([block.log_likelihoods for block in reading.weighed()], axis=1)
     known, hits = Known.drawn(truth, 8, 1000, seed=1), 0.0

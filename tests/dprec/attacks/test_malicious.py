@@ -9,7 +9,7 @@ import pytest
 from dprec.arrays import AnyInts, Floats
 from dprec.attacks import Damage, MaliciousUsers, Promotion, Shown
 from dprec.attacks.malicious import FakeProfiles
-from dprec.attacks.promotion import Standing, seen_of
+from dprec.attacks.promotion import Standing, standing_of
 from dprec.completion import Averages
 from dprec.randomness import generator
 from dprec.ratings import Ratings
@@ -84,12 +84,12 @@ def test_ranks_are_among_unrated_items(honest: Ratings) -> None:
 
     rated = honest.to_sets().toarray() > 0
     users = np.arange(honest.n_users)
-    seen = seen_of(np.array([7]), honest, Shown(predict, None, dict), users)
+    seen = standing_of(np.array([7]), honest, Shown(predict, None, dict), users)
     judged = ~rated[:, 7]
     expected = 1 + (~rated[judged, 0]).astype(int) + ~rated[judged, 1]
     assert seen.rank == np.median(expected)
     assert (seen.hit_rate, seen.prediction) == (1.0, 2.0)
-    last = seen_of(np.array([7]), honest, Shown(lambda _, items: -order[items], None, dict), users)
+    last = standing_of(np.array([7]), honest, Shown(lambda _, items: -order[items], None, dict), users)
     assert last.hit_rate == 0.0
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dprec.arrays import Floats, Ints
-from dprec.attacks.seen import Seen, Weighed
+from dprec.attacks.seen import ServerView, Weighed
 from dprec.observations import Observations, RatedSets, SymbolReports
 from dprec.ratings import Ratings, RatingScale
 from tests import make
@@ -23,7 +23,7 @@ def shown(truth: Ratings, symbols: Ints) -> Observations:
     return make.observations(truth.users, truth.items, symbols * 1.0, shape, truth.scale, evidence=evidence)
 
 
-def whole(reading: Seen) -> tuple[Floats, Floats]:
+def whole(reading: ServerView) -> tuple[Floats, Floats]:
     blocks: list[Weighed] = list(reading.weighed())
     assert [block.users.start for block in blocks[1:]] == [block.users.stop for block in blocks[:-1]]
     logs = np.concatenate([block.log_likelihoods for block in blocks], axis=1)
@@ -33,7 +33,7 @@ def whole(reading: Seen) -> tuple[Floats, Floats]:
 def test_a_cell_of_a_hidden_set_weighs_as_its_symbol_does() -> None:
     truth = ratings()
     seen, given, answers = hidden_rows(truth, 1.0, seed=1)
-    reading = Seen.of(seen_by_all(truth, seen), truth)
+    reading = ServerView.of(seen_by_all(truth, seen), truth)
     assert reading is not None
     assert reading.hides_items
     logs, rated = whole(reading)
@@ -44,8 +44,8 @@ def test_a_cell_of_a_hidden_set_weighs_as_its_symbol_does() -> None:
     np.testing.assert_allclose((1 - rated) * np.exp(-logs[0]) + rated * np.exp(-logs[1]), 1.0)
 
 
-def reading_of(truth: Ratings, *seen: Observations) -> Seen | None:
-    return Seen.of(seen_by_all(truth, *seen), truth)
+def reading_of(truth: Ratings, *seen: Observations) -> ServerView | None:
+    return ServerView.of(seen_by_all(truth, *seen), truth)
 
 
 def test_seen_sets_are_certain_and_their_symbols_weigh_levels() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from dprec.attacks import MaliciousUsers, Shown
 from dprec.attacks.malicious import FakeProfiles
-from dprec.attacks.promotion import seen_of
+from dprec.attacks.promotion import standing_of
 from dprec.progress import silent
 from dprec.protocols.base import Public
 from dprec.randomness import RunKeys, generator
@@ -144,4 +144,4 @@ def test_malicious_users_in_sums_promote_a_target_as_far_as_they_are_let(
         )
     assert sum(record.replies for record in outcome.rounds) == (users + count) * len(outcome.rounds)
     shown = Shown(outcome.predict, outcome.predict_rows, dict)
-    assert seen_of(np.array([target]), train, shown, np.arange(users)).rank <= rank
+    assert standing_of(np.array([target]), train, shown, np.arange(users)).rank <= rank
