@@ -66,9 +66,9 @@ def row_maxima(values: Ints, indptr: AnyInts) -> Ints:
     return maxima
 
 
-def blocks(counts: AnyInts, most: int) -> Iterator[slice]:
-    """Cut rows into consecutive runs of about ``most`` cells each; no row is cut."""
-    cuts = np.flatnonzero(np.diff(np.cumsum(counts) // most)) + 1
+def blocks(counts: AnyInts, max_cells: int) -> Iterator[slice]:
+    """Cut rows into consecutive runs of about ``max_cells`` cells each; no row is cut."""
+    cuts = np.flatnonzero(np.diff(np.cumsum(counts) // max_cells)) + 1
     for start, stop in pairwise([0, *cuts.tolist(), counts.size]):
         yield slice(start, stop)
 
@@ -81,16 +81,16 @@ def sum_of_parts(parts: Iterable[Floats], size: int) -> float:
     return _sum_of_next(np.zeros(0), iter(parts), size)[0]
 
 
-def _sum_of_next(held: Floats, coming: Iterator[Floats], count: int) -> tuple[float, Floats]:
+def _sum_of_next(buffer: Floats, coming: Iterator[Floats], count: int) -> tuple[float, Floats]:
     """Return the sum of so many numbers, first those that are held, and what is held then."""
     if count > _AT_ONCE:
         half = count // 16 * 8
-        first, held = _sum_of_next(held, coming, half)
-        second, held = _sum_of_next(held, coming, count - half)
-        return first + second, held
-    while held.size < count:
-        held = np.concatenate([held, next(coming)])
-    return float(held[:count].sum()), held[count:]
+        first, buffer = _sum_of_next(buffer, coming, half)
+        second, buffer = _sum_of_next(buffer, coming, count - half)
+        return first + second, buffer
+    while buffer.size < count:
+        buffer = np.concatenate([buffer, next(coming)])
+    return float(buffer[:count].sum()), buffer[count:]
 
 
 def all_between(numbers: Ints, least: float, most: float) -> bool:
@@ -106,8 +106,8 @@ def true_of_rows(mask: Bools, indptr: AnyInts) -> Ints:
     counts = np.empty(indptr.size - 1, dtype=np.int64)
     for rows in blocks(np.diff(indptr), _AT_ONCE):
         bounds = indptr[rows.start : rows.stop + 1]
-        before = offsets(mask[bounds[0] : bounds[-1]].view(np.uint8))
-        counts[rows] = np.diff(before[bounds - bounds[0]])
+        cumulative = offsets(mask[bounds[0] : bounds[-1]].view(np.uint8))
+        counts[rows] = np.diff(cumulative[bounds - bounds[0]])
     return counts
 
 
@@ -136,9 +136,9 @@ class Pieces(Sequence[bytes]):
     @classmethod
     def joined(cls, parts: Iterable[Sequence[bytes]]) -> Pieces:
         """Return the pieces of all parts."""
-        each = [cls.of(part) for part in parts]
-        sizes = [np.zeros(0, dtype=np.int64), *(part.sizes for part in each)]
-        return cls(b"".join(part.data for part in each), offsets(np.concatenate(sizes)))
+        pieces = [cls.of(part) for part in parts]
+        sizes = [np.zeros(0, dtype=np.int64), *(part.sizes for part in pieces)]
+        return cls(b"".join(part.data for part in pieces), offsets(np.concatenate(sizes)))
 
     @property
     def sizes(self) -> Ints:
@@ -201,8 +201,8 @@ def masked(values: NDArray[ScalarT], mask: Bools) -> NDArray[ScalarT]:
 
 def different(values: Ints) -> tuple[Ints, Ints]:
     """Return the few different ones of many integers, ascending, and the place of each integer among them."""
-    few = np.unique(values)
-    return few, np.searchsorted(few, values)
+    distinct = np.unique(values)
+    return distinct, np.searchsorted(distinct, values)
 
 
 def numbered(values: AnyInts) -> tuple[AnyInts, Ints]:
@@ -210,10 +210,10 @@ def numbered(values: AnyInts) -> tuple[AnyInts, Ints]:
 
     As `numpy.unique` does, but without ordering many values that are not much larger than many.
     """
-    most = int(values.max(initial=0))
-    if most > 2 * values.size:
+    largest = int(values.max(initial=0))
+    if largest > 2 * values.size:
         return np.unique(values, return_inverse=True)
-    occurs = np.zeros(most + 1, dtype=np.bool_)
+    occurs = np.zeros(largest + 1, dtype=np.bool_)
     occurs[values] = True
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[values]
 
@@ -227,16 +227,16 @@ def order_statistics(values: Floats, places: Ints) -> Floats:
     sample = np.sort(values[:: -(-values.size // _SAMPLE)])
     bounds = np.concatenate([np.full(_MARGIN, -np.inf), sample, np.full(_MARGIN + 1, np.inf)])
     parts = [values[start : start + _AT_ONCE] for start in range(0, values.size, _AT_ONCE)]
-    found = np.empty(places.size)
+    statistics = np.empty(places.size)
     for number, place in enumerate(places.tolist()):
         at = place * sample.size // values.size
         low, high = bounds[at], bounds[at + 2 * _MARGIN]
         below = sum(int(np.count_nonzero(part < low)) for part in parts)
-        near = np.concatenate([part[(part >= low) & (part <= high)] for part in parts])
-        if not below <= place < below + near.size:
-            below, near = 0, values
-        found[number] = np.partition(near, place - below)[place - below]
-    return found
+        window = np.concatenate([part[(part >= low) & (part <= high)] for part in parts])
+        if not below <= place < below + window.size:
+            below, window = 0, values
+        statistics[number] = np.partition(window, place - below)[place - below]
+    return statistics
 
 
 _SAMPLE, _MARGIN = 1 << 16, 1 << 10

@@ -39,8 +39,8 @@ def log_odds(features: NDArray[np.floating], labels: Bools, ridge: float = 1.0) 
         slope = design.T @ (labels - chances) - penalty * weights
         curvature = (design * (chances * (1 - chances))[:, None]).T @ design + np.diag(penalty)
         weights = weights + np.linalg.solve(curvature, slope)
-    own = weights[:-1] * scale
-    return own, float(weights[-1] - own @ centre)
+    unscaled = weights[:-1] * scale
+    return unscaled, float(weights[-1] - unscaled @ centre)
 
 
 Scores = tuple[Floats, Floats]
@@ -120,8 +120,8 @@ def _sum_of_ratios(one: Sequence[Ints], other: Sequence[Ints]) -> Scores:
     for a, b in zip(one, other, strict=True):
         kinds = int(max(a.max(), b.max())) + 1
         # A report that was hardly ever seen favours neither.
-        seen = [np.bincount(learning(reports), minlength=kinds) + 1 for reports in (a, b)]
-        ratio = np.log(seen[0] / seen[0].sum()) - np.log(seen[1] / seen[1].sum())
+        counts = [np.bincount(learning(reports), minlength=kinds) + 1 for reports in (a, b)]
+        ratio = np.log(counts[0] / counts[0].sum()) - np.log(counts[1] / counts[1].sum())
         for_one += ratio[a]
         for_other += ratio[b]
     return for_one, for_other
@@ -189,28 +189,28 @@ def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 
     People count as independent. If a server's later questions depend on earlier reports, they are so only up
     to each person's influence on the questions that all are asked.
     """
-    best, chosen, pair = (-np.inf, 0.0), None, 0
+    best, best_scores, pair = (-np.inf, 0.0), None, 0
     for number, sides in enumerate(pairs):
         if min(len(side.features) for side in sides) == 0:
             continue
         for scores in scores_of(*sides):
             for one, other in (scores, (-scores[1], -scores[0])):
                 # The largest bound that a threshold of the evidence yields.
-                known = choosing(one), choosing(other)
-                thresholds = _thinned(np.unique(np.concatenate(known)), _THRESHOLDS)
-                above = [side.size - np.searchsorted(np.sort(side), thresholds) for side in known]
-                bounds = _log_ratio(above[0], above[1], known[0].size, known[1].size, failure / 2, delta)
+                samples = choosing(one), choosing(other)
+                thresholds = _thinned(np.unique(np.concatenate(samples)), _THRESHOLDS)
+                above = [side.size - np.searchsorted(np.sort(side), thresholds) for side in samples]
+                bounds = _log_ratio(above[0], above[1], samples[0].size, samples[1].size, failure / 2, delta)
                 promising = int(np.argmax(bounds))
                 if bounds[promising] > best[0]:
                     best = float(bounds[promising]), float(thresholds[promising])
-                    chosen, pair = (one, other), number
-    if chosen is None:
+                    best_scores, pair = (one, other), number
+    if best_scores is None:
         return Measurement(0, 0.0, 0, failure, delta, np.zeros((0, 2)))
-    counts = [int((bounding(side) >= best[1]).sum()) for side in chosen]
-    sizes = [bounding(side).size for side in chosen]
+    counts = [int((bounding(side) >= best[1]).sum()) for side in best_scores]
+    sizes = [bounding(side).size for side in best_scores]
     bound = float(_log_ratio(counts[0], counts[1], sizes[0], sizes[1], failure / 2, delta))
-    thresholds = _thinned(np.unique(np.concatenate([choosing(side) for side in chosen])), 16)
-    above = [side.size - np.searchsorted(np.sort(side), thresholds) for side in map(bounding, chosen)]
+    thresholds = _thinned(np.unique(np.concatenate([choosing(side) for side in best_scores])), 16)
+    above = [side.size - np.searchsorted(np.sort(side), thresholds) for side in map(bounding, best_scores)]
     low = proportion_below(above[0], sizes[0], _ONE_DEVIATION)
     high = proportion_above(above[1], sizes[1], _ONE_DEVIATION)
     curve = np.stack([low, high], axis=1)
@@ -258,7 +258,7 @@ def detection(
     # Of counts that are taken together, the largest is the hardest to beat.
     counts = edges[1:] - 1
     high = beta.ppf(1 - failure, counts + 1, np.maximum(trials - counts, 1))
-    needed = np.exp(min(promised, 700.0)) * high + delta
-    least = binom.isf(failure, trials, np.minimum(needed, 1.0)) + 1
-    detected = np.where(needed < 1, binom.sf(least - 1, trials, one), 0.0)
+    least_share = np.exp(min(promised, 700.0)) * high + delta
+    least = binom.isf(failure, trials, np.minimum(least_share, 1.0)) + 1
+    detected = np.where(least_share < 1, binom.sf(least - 1, trials, one), 0.0)
     return float(np.clip(np.sum(shares * detected), 0.0, 1.0))

@@ -61,8 +61,8 @@ class Catalogue:
         numbers, varying = _standardised(np.where(present[:, None], columns[0][rows], np.nan))
         categories = columns[1][rows] & present[:, None]
         differing: Bools = np.any(categories, axis=0) & ~np.all(categories, axis=0)
-        kept = compress(names[0], varying), compress(names[1], differing)
-        return cls(numbers, categories[:, differing], *map(tuple, kept))
+        kept_names = compress(names[0], varying), compress(names[1], differing)
+        return cls(numbers, categories[:, differing], *map(tuple, kept_names))
 
     @property
     def n_items(self) -> int:
@@ -93,11 +93,11 @@ class UsersTable:
         each; the other parameters, and errors, are as for `Catalogue.of_rows`.
         """
         rows, present = _rows_of(wanted, user_ids, "user", source, first_line)
-        known = {
+        values = {
             name: np.where(present, column[rows], np.nan if column.dtype.kind == "f" else "")
             for name, column in columns.items()
         }
-        return cls(known, wanted.size)
+        return cls(values, wanted.size)
 
     def column(self, name: str) -> AnyArray:
         """Return a column; raises SettingError, under no key, that says which there are."""
@@ -108,20 +108,20 @@ class UsersTable:
         return self.columns[name]
 
 
-def _rows_of(wanted: AnyArray, own: AnyArray, what: str, source: str, first_line: int) -> tuple[Ints, Bools]:
+def _rows_of(ids: AnyArray, row_ids: AnyArray, what: str, source: str, first_line: int) -> tuple[Ints, Bools]:
     """Return the row of each wanted identifier among a file's own (any if it has none), and which have one.
 
     Raises InputError when an identifier has two rows, or no wanted one has any.
     """
-    if wanted.dtype.kind != own.dtype.kind:
-        wanted, own = wanted.astype(np.str_), own.astype(np.str_)
-    order = np.argsort(own, kind="stable")
-    repeated = np.flatnonzero(own[order][1:] == own[order][:-1])
+    if ids.dtype.kind != row_ids.dtype.kind:
+        ids, row_ids = ids.astype(np.str_), row_ids.astype(np.str_)
+    order = np.argsort(row_ids, kind="stable")
+    repeated = np.flatnonzero(row_ids[order][1:] == row_ids[order][:-1])
     if repeated.size:
         row = int(np.min(order[repeated + 1]))
         where = f"{source}, line {row + first_line}"
-        raise InputError(where, f"{what} {own[row]} a second time", f"each {what} once")
-    places, present = find(own[order], wanted)
+        raise InputError(where, f"{what} {row_ids[row]} a second time", f"each {what} once")
+    places, present = find(row_ids[order], ids)
     if not present.any():
         raise InputError(source, f"none of the {what}s of the ratings", f"a line for each {what}")
     return order[places], present
@@ -129,13 +129,13 @@ def _rows_of(wanted: AnyArray, own: AnyArray, what: str, source: str, first_line
 
 def _standardised(numbers: Floats) -> tuple[Floats, Bools]:
     """Return the columns that vary, standardised over what is known, and which of all columns they are."""
-    known = np.isfinite(numbers)
+    finite = np.isfinite(numbers)
     # By a power of two, which rounds nothing, so that no square overflows.
-    exponents = np.frexp(np.where(known, np.abs(numbers), 0.0).max(axis=0, initial=0.0))[1]
+    exponents = np.frexp(np.where(finite, np.abs(numbers), 0.0).max(axis=0, initial=0.0))[1]
     numbers = np.ldexp(numbers, -exponents)
-    counts = np.maximum(1, known.sum(axis=0))
-    means = np.where(known, numbers, 0.0).sum(axis=0) / counts
-    deviations = np.where(known, numbers - means, 0.0)
+    counts = np.maximum(1, finite.sum(axis=0))
+    means = np.where(finite, numbers, 0.0).sum(axis=0) / counts
+    deviations = np.where(finite, numbers - means, 0.0)
     spreads = np.sqrt((deviations**2).sum(axis=0) / counts)
     # Numbers that differ by rounding alone do not vary.
     varying = spreads > 1e-9 * np.maximum(np.abs(means), np.finfo(float).tiny)

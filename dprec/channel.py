@@ -176,9 +176,9 @@ class Channel:
         return np.maximum(0.0, self._moment(2) - self._moment(1) ** 2)
 
     def _moment(self, order: int) -> Floats:
-        shown = ~np.isnan(self.values)
-        shares = self.probabilities[:, shown]
-        return shares @ self.values[shown] ** order / shares.sum(axis=1)
+        decoded = ~np.isnan(self.values)
+        shares = self.probabilities[:, decoded]
+        return shares @ self.values[decoded] ** order / shares.sum(axis=1)
 
 
 class OverspentError(ValueError):
@@ -206,10 +206,10 @@ def rounded_to_draws(probabilities: Floats, epsilon: float) -> Ints:
     draws = np.ascontiguousarray(np.clip(np.floor(rows * total).astype(np.int64), fewest, most))
     inputs = np.arange(len(rows))
     # The draws left over go to the likeliest symbols that have room, where they matter least.
-    while np.any(left := DRAWS - draws.sum(axis=1)):
+    while np.any(spare := DRAWS - draws.sum(axis=1)):
         likeliest = np.where(draws < most, draws, -1).argmax(axis=1)
-        added = np.minimum(left, most[likeliest] - draws[inputs, likeliest])
-        if np.any((added == 0) & (left > 0)):
+        added = np.minimum(spare, most[likeliest] - draws[inputs, likeliest])
+        if np.any((added == 0) & (spare > 0)):
             raise ValueError("so small an epsilon that integer weights are too coarse for it")
         draws[inputs, likeliest] += added
     return draws

@@ -240,7 +240,7 @@ def _bytes(record: Record, key: str) -> bytes:
 
 def _list_of_bytes(record: Record, key: str) -> list[bytes]:
     value = record.get(key)
-    if not isinstance(value, list) or not all(isinstance(each, bytes) for each in value):
+    if not isinstance(value, list) or not all(isinstance(entry, bytes) for entry in value):
         raise ValueError(f"a request without {key}")
     return value
 
@@ -276,14 +276,17 @@ class Reports:
     @classmethod
     def of(cls, record: Record) -> Self:
         """Read the reply; raises ValueError when it is malformed."""
-        first, sent = record.get("first"), record.get("reports")
+        first, buffers = record.get("first"), record.get("reports")
         if not is_integer(first):
             raise ValueError("a reply without a first user")
-        if not isinstance(sent, list) or [type(each) for each in sent] not in ([bytes], [bytes, bytes]):
+        if not isinstance(buffers, list) or [type(buffer) for buffer in buffers] not in (
+            [bytes],
+            [bytes, bytes],
+        ):
             raise ValueError("a reply without reports")
-        reports = Pieces.of(sent[:1])
-        if len(sent) == 2:
-            reports = Pieces(sent[0], offsets(np.frombuffer(sent[1], dtype=_PLACE)))
+        reports = Pieces.of(buffers[:1])
+        if len(buffers) == 2:
+            reports = Pieces(buffers[0], offsets(np.frombuffer(buffers[1], dtype=_PLACE)))
         if reports.bounds[-1] != len(reports.data):
             raise ValueError(f"{len(reports.data)} bytes with reports of {reports.bounds[-1]}")
         marks = (_places(record, name, len(reports)) for name in ("absent", "late"))
@@ -325,13 +328,13 @@ class Told:
     @classmethod
     def of(cls, record: Record) -> Self:
         """Read what a node of a simulation has told, or remembers."""
-        arrays = [np.load(BytesIO(each), allow_pickle=False) for each in record["arrays"]]  # type: ignore[attr-defined]
+        arrays = [np.load(BytesIO(saved), allow_pickle=False) for saved in record["arrays"]]  # type: ignore[attr-defined]
         return cls(_integer(record, "round"), tuple(arrays[2:]), *arrays[:2])
 
     def entries(self) -> Entries:
         """Return the entries of a record."""
         arrays = self.norms, self.losses, *self.kept
-        return {"round": self.round_index, "arrays": [_saved(each) for each in arrays]}
+        return {"round": self.round_index, "arrays": [_saved(array) for array in arrays]}
 
 
 def _saved(array: AnyArray) -> bytes:
@@ -427,16 +430,16 @@ class SummedReports:
     """Where the numbers stand in the sum, ascending; None if they are all of it."""
 
     @classmethod
-    def of(cls, record: Record, asked: int, numbers: int, items: int | None) -> Self:
+    def of(cls, record: Record, n_asked: int, numbers: int, items: int | None) -> Self:
         """Read a reply of so many numbers about those who were asked; raises ValueError for any other."""
-        if _count(record, "asked") != asked:
+        if _count(record, "asked") != n_asked:
             raise ValueError("a reply for another number of users")
         total, places = _sparse(record, "total", numbers)
         return cls(
             _count(record, "first"),
-            _bits(record, "absent", asked),
-            _bits(record, "late", asked),
-            _sizes(record, asked),
+            _bits(record, "absent", n_asked),
+            _bits(record, "late", n_asked),
+            _sizes(record, n_asked),
             _count(record, "accepted"),
             total,
             None if items is None else _dense(record, "raters", items),
@@ -464,10 +467,10 @@ class SummedReports:
 
 
 def _without_zeros(name: str, numbers: Ints, places: AnyInts | None = None) -> Entries:
-    kept = np.flatnonzero(numbers)
+    nonzero = np.flatnonzero(numbers)
     return {
-        name: numbers[kept].astype(_NUMBER).tobytes(),
-        f"{name}_at": (kept if places is None else places[kept]).astype(_PLACE).tobytes(),
+        name: numbers[nonzero].astype(_NUMBER).tobytes(),
+        f"{name}_at": (nonzero if places is None else places[nonzero]).astype(_PLACE).tobytes(),
     }
 
 
@@ -487,16 +490,16 @@ def _dense(record: Record, name: str, size: int) -> Ints:
     return numbers
 
 
-def _sizes(record: Record, asked: int) -> Ints:
+def _sizes(record: Record, n_asked: int) -> Ints:
     """Read the sizes that occur, and which of them is each user's."""
     sizes = record.get("sizes")
     if not isinstance(sizes, list) or not all(is_integer(size) and 0 <= size < 1 << 31 for size in sizes):
         raise ValueError("reports without sizes")
     if len(sizes) == 1:
-        return np.full(asked, sizes[0], dtype=np.int64)
+        return np.full(n_asked, sizes[0], dtype=np.int64)
     places = _array(record, "size_of", _place_type(len(sizes)))
-    if places.size != asked or (places >= len(sizes)).any():
-        raise ValueError(f"sizes of {places.size} reports, of {asked} users")
+    if places.size != n_asked or (places >= len(sizes)).any():
+        raise ValueError(f"sizes of {places.size} reports, of {n_asked} users")
     return np.array(sizes, dtype=np.int64)[places]
 
 

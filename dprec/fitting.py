@@ -82,25 +82,25 @@ def fit(
     RunError
         When the completion diverges.
     """
-    (held,) = ratings_from(ratings, None, RatingColumns(**columns), "error")
+    (training,) = ratings_from(ratings, None, RatingColumns(**columns), "error")
     sender = Raw() if mechanism is None else mechanism
     _check_sender(sender, epsilon)
-    channel = sender.channel(held.scale, math.inf if epsilon is None else epsilon)
-    shape = (held.n_users, held.n_items)
-    completion.check_scale(held.scale)
+    channel = sender.channel(training.scale, math.inf if epsilon is None else epsilon)
+    shape = (training.n_users, training.n_items)
+    completion.check_scale(training.scale)
     completion.check(shape)
-    symbols = channel.sample(held.levels, words(seed, "fit", 0, held.count)).astype(np.int64)
+    symbols = channel.sample(training.levels, words(seed, "fit", 0, training.count)).astype(np.int64)
     observations = Observations.of(
-        held.users,
-        held.items,
+        training.users,
+        training.items,
         channel.values[symbols],
         shape,
-        held.scale,
+        training.scale,
         noise_variance=float(channel.variance().mean()) if sender.private else None,
         likelihood=channel.probabilities[:, symbols].T,
         evidence=SymbolReports((channel.probabilities,), symbols, np.zeros_like(symbols)),
     )
-    return Fitted(held, observations, completion.fit(observations, seed))
+    return Fitted(training, observations, completion.fit(observations, seed))
 
 
 def _check_sender(sender: Mechanism, epsilon: float | None) -> None:
@@ -115,15 +115,15 @@ def _check_sender(sender: Mechanism, epsilon: float | None) -> None:
         raise InputError("epsilon", found, "an epsilon beside a private mechanism, or none")
 
 
-def _places(ids: ArrayLike, known: AnyArray, what: str) -> Ints:
+def _places(ids: ArrayLike, known_ids: AnyArray, what: str) -> Ints:
     """Return the positions of identifiers among those of the data, which ascend."""
-    asked = np.atleast_1d(np.asarray(ids))
-    if (asked.dtype.kind == "U") != (known.dtype.kind == "U"):
-        accepted = f"identifiers as in the data, such as {known[0].item()!r}"
-        raise InputError(what, f"identifiers of type {asked.dtype}", accepted)
-    places = np.minimum(np.searchsorted(known, asked), known.size - 1)
-    unknown = np.flatnonzero(known[places] != asked)
+    asked_ids = np.atleast_1d(np.asarray(ids))
+    if (asked_ids.dtype.kind == "U") != (known_ids.dtype.kind == "U"):
+        accepted = f"identifiers as in the data, such as {known_ids[0].item()!r}"
+        raise InputError(what, f"identifiers of type {asked_ids.dtype}", accepted)
+    places = np.minimum(np.searchsorted(known_ids, asked_ids), known_ids.size - 1)
+    unknown = np.flatnonzero(known_ids[places] != asked_ids)
     if unknown.size:
-        found = f"{asked[unknown[0]].item()!r}, which has no rating"
-        raise InputError(what, found, f"identifiers in the data, such as {known[0].item()!r}")
+        found = f"{asked_ids[unknown[0]].item()!r}, which has no rating"
+        raise InputError(what, found, f"identifiers in the data, such as {known_ids[0].item()!r}")
     return places

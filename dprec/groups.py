@@ -47,16 +47,19 @@ class Grouping:
             if names.size > _MOST_TEXTS:
                 raise SettingError("", f"{names.size:,} different texts", f"at most {_MOST_TEXTS}")
             return cls(tuple(name or UNKNOWN for name in names.tolist()), members)
-        known = values[~np.isnan(values)]
-        distinct = np.unique(known)
+        present = values[~np.isnan(values)]
+        distinct = np.unique(present)
         if distinct.size <= _MOST_NUMBERS:
             return cls._named(np.searchsorted(distinct, values), [f"{value:g}" for value in distinct], values)
-        cuts = np.unique(np.quantile(known, [0.25, 0.5, 0.75], method="inverted_cdf"))
+        cuts = np.unique(np.quantile(present, [0.25, 0.5, 0.75], method="inverted_cdf"))
         places = np.searchsorted(cuts, values)
-        quarters = [known[np.searchsorted(cuts, known) == place] for place in range(cuts.size + 1)]
+        quarters = [present[np.searchsorted(cuts, present) == place] for place in range(cuts.size + 1)]
         # Each is named by its least and greatest number.
-        ends = [[f"{end:.10g}" for end in (own.min(), own.max())] if own.size else [""] for own in quarters]
-        return cls._named(places, [" to ".join(dict.fromkeys(own)) for own in ends], values)
+        ends = [
+            [f"{end:.10g}" for end in (quarter.min(), quarter.max())] if quarter.size else [""]
+            for quarter in quarters
+        ]
+        return cls._named(places, [" to ".join(dict.fromkeys(texts)) for texts in ends], values)
 
     @classmethod
     def of_all(cls, users: int) -> Self:
@@ -77,8 +80,8 @@ class Grouping:
     @classmethod
     def _named(cls, places: Ints, names: Sequence[str], values: Floats) -> Self:
         unknown = np.isnan(values)
-        every = [*names, UNKNOWN] if unknown.any() else [*names]
-        return cls(tuple(every), np.where(unknown, len(names), places))
+        all_names = [*names, UNKNOWN] if unknown.any() else [*names]
+        return cls(tuple(all_names), np.where(unknown, len(names), places))
 
 
 SUMS = ("test_ratings", "squared_errors", "absolute_errors", "squared_errors_alone", "squared_differences")
@@ -100,8 +103,9 @@ def error_sums(test_users: AnyInts, truth: Floats, predictions: Floats, alone: F
     that sends and receives nothing.
     """
     _, rows = np.unique(test_users, return_inverse=True)
-    own, other = (predictions - truth) ** 2, (alone - truth) ** 2
-    parts = np.ones_like(own), own, np.abs(predictions - truth), other, (other - own) ** 2
+    squared, squared_alone = (predictions - truth) ** 2, (alone - truth) ** 2
+    absolute, differences = np.abs(predictions - truth), squared_alone - squared
+    parts = np.ones_like(squared), squared, absolute, squared_alone, differences**2
     return {name: np.bincount(rows, part).astype(np.float64) for name, part in zip(SUMS, parts, strict=True)}
 
 
@@ -116,10 +120,10 @@ def pooled(
     _, first, rows = np.unique(np.concatenate(users), return_index=True, return_inverse=True)
     together: dict[str, Floats] = {}
     for name in columns[0]:
-        values = np.concatenate([own[name] for own in columns])
-        known = ~np.isnan(values)
-        total = np.bincount(rows, np.where(known, values, 0.0))
-        counts = np.bincount(rows, known)
+        values = np.concatenate([of_run[name] for of_run in columns])
+        present = ~np.isnan(values)
+        total = np.bincount(rows, np.where(present, values, 0.0))
+        counts = np.bincount(rows, present)
         together[name] = np.where(counts > 0, total / (1 if name in SUMS else np.maximum(counts, 1)), np.nan)
     return first, together
 
@@ -144,23 +148,23 @@ def group_figures(columns: Mapping[str, Floats], members: Bools) -> dict[str, fl
         ``epsilon_per_rating`` and ``epsilon_per_user``: means over users. ``popularity_lift`` of the first
         ten of the lists; see `dprec.metrics.popularity_lift`. None where a figure does not apply.
     """
-    own = {name: column[members] for name, column in columns.items()}
-    counts = own["test_ratings"]
+    of_members = {name: column[members] for name, column in columns.items()}
+    counts = of_members["test_ratings"]
     total = float(counts.sum())
     figures: dict[str, float] = {"users": counts.size, "test_ratings": int(total)}
-    of_errors = {name: float(own[name].sum() / total) for name in SUMS[1:4]}
+    of_errors = {name: float(of_members[name].sum() / total) for name in SUMS[1:4]}
     figures |= {
         "rmse": of_errors["squared_errors"] ** 0.5,
         "mae": of_errors["absolute_errors"],
         "rmse_alone": of_errors["squared_errors_alone"] ** 0.5,
     }
-    differences = own["squared_errors_alone"] - own["squared_errors"]
-    figures |= _worse(counts, differences, own["squared_differences"])
+    differences = of_members["squared_errors_alone"] - of_members["squared_errors"]
+    figures |= _worse(counts, differences, of_members["squared_differences"])
     for name in MEANS:
-        known = own[name][~np.isnan(own[name])]
+        values = of_members[name][~np.isnan(of_members[name])]
         if not name.endswith("_popularity"):
-            figures[name] = float(known.mean()) if known.size else np.nan
-    lift = popularity_lift(own["list_popularity"], own["own_popularity"])
+            figures[name] = float(values.mean()) if values.size else np.nan
+    lift = popularity_lift(of_members["list_popularity"], of_members["own_popularity"])
     finite = {name: value if np.isfinite(value) else None for name, value in figures.items()}
     return {**finite, "popularity_lift": lift}
 
@@ -190,10 +194,10 @@ def _worse(counts: Floats, differences: Floats, squares: Floats) -> dict[str, fl
         distance = np.nan_to_num(differences.sum() / error, nan=0.0)
     worse, expected = np.count_nonzero(differences < 0), chances.sum()
     spread = np.sqrt((chances * (1 - chances)).sum())
-    more = (worse - 0.5 - expected) / spread if spread else np.inf * (worse - 0.5 - expected)
+    deviations = (worse - 0.5 - expected) / spread if spread else np.inf * (worse - 0.5 - expected)
     return {
         "gain_p": float(2 * scipy.special.ndtr(-abs(distance))),
         "worse": worse / counts.size,
         "worse_by_chance": float(expected / counts.size),
-        "worse_p": float(scipy.special.ndtr(-more)),
+        "worse_p": float(scipy.special.ndtr(-deviations)),
     }

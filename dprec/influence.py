@@ -37,14 +37,14 @@ def loudest(channel: Channel) -> Ints:
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         says = np.nan_to_num(channel.probabilities / channel.probabilities.mean(axis=0), nan=-1.0)
-    chosen: Ints = says.argmax(axis=1)
+    symbols: Ints = says.argmax(axis=1)
     evidence, values = sides(channel), np.nan_to_num(channel.values)
     for row, side in ((_lowest(channel), -1.0), (-1, 1.0)):
         towards = side * evidence
         # Rounding to integer weights may make a small difference.
         best = towards >= towards.max() - 1e-6
-        chosen[row] = np.where(best, side * values, -np.inf).argmax()
-    return chosen
+        symbols[row] = np.where(best, side * values, -np.inf).argmax()
+    return symbols
 
 
 def evidence(channel: Channel, *, of_values: bool) -> Floats:
@@ -53,11 +53,11 @@ def evidence(channel: Channel, *, of_values: bool) -> Floats:
     Decoded values less the middle of the scale, or else `sides`. Where ratings are sent as they are, it is
     their values in any case; where all symbols read alike, that an item is shown is all there is to add up.
     """
-    said = sides(channel)
-    if of_values or np.isinf(said).any():
+    addends = sides(channel)
+    if of_values or np.isinf(addends).any():
         rated = channel.inputs[~np.isnan(channel.inputs)]
-        said = np.nan_to_num(channel.values - (rated[0] + rated[-1]) / 2)
-    return said if said.any() else np.ones(said.size)
+        addends = np.nan_to_num(channel.values - (rated[0] + rated[-1]) / 2)
+    return addends if addends.any() else np.ones(addends.size)
 
 
 def most_evidence(channel: Channel, *, of_values: bool) -> float:

@@ -194,8 +194,10 @@ def accuracy_of_lists(ranked: RankedHits, users: AnyInts, test: Ratings, train: 
         [abdollahpouri2020]). ``tail_recall_at_20``: recall of test items that are not among the
         fifth of the catalogue that is most popular in training; None where there are none.
     """
-    figures: dict[str, Any] = {name: float(of(ranked).mean()) for name, of in METRICS_OF_LISTS.items()}
-    held, popularity = held_by_tested(train, test), np.bincount(train.items, minlength=train.n_items)
+    figures: dict[str, Any] = {
+        name: float(per_user(ranked).mean()) for name, per_user in METRICS_OF_LISTS.items()
+    }
+    profiles, popularity = held_by_tested(train, test), np.bincount(train.items, minlength=train.n_items)
     # All but the fifth of the items that is most popular.
     tail = np.ones(train.n_items, dtype=np.bool_)
     tail[np.argsort(-popularity, kind="stable")[: math.ceil(0.2 * train.n_items)]] = False
@@ -205,31 +207,31 @@ def accuracy_of_lists(ranked: RankedHits, users: AnyInts, test: Ratings, train: 
     return {
         **figures,
         "coverage": ranked.distinct_items(10) / train.n_items,
-        "popularity_lift": popularity_lift(*popularities(ranked.lists[:, :10], users, held, popularity)),
+        "popularity_lift": popularity_lift(*popularities(ranked.lists[:, :10], users, profiles, popularity)),
         "tail_recall_at_20": float(hits.recall(LONGEST_LIST).mean()) if tested.size else None,
     }
 
 
-def popularity_lift(of_lists: Floats, own: Floats) -> float | None:
+def popularity_lift(of_lists: Floats, of_profiles: Floats) -> float | None:
     """Return by how much the first of the means of `popularities` exceeds the other, as a share of it.
 
     Over the users for whom both are defined; None when there is none (Abdollahpouri et al.
     [abdollahpouri2020]).
     """
-    both = ~np.isnan(of_lists + own)
-    return float(of_lists[both].mean()) / float(own[both].mean()) - 1 if both.any() else None
+    defined = ~np.isnan(of_lists + of_profiles)
+    return float(of_lists[defined].mean()) / float(of_profiles[defined].mean()) - 1 if defined.any() else None
 
 
 def popularities(
-    lists: AnyInts, users: AnyInts, held: Ratings, popularity: Ints | Floats
+    lists: AnyInts, users: AnyInts, profiles: Ratings, popularity: Ints | Floats
 ) -> tuple[Floats, Floats]:
     """Return the mean popularity of each user's list, and of what the user has, shape (users,) each.
 
     NaN where there is nothing. ``lists``, ``users``: as in `RankedHits.of`; ``popularity``, shape (items,).
     """
     listed = lists >= 0
-    counts, lengths = held.counts[users], listed.sum(axis=1)
-    of_all = np.bincount(held.users, weights=popularity[held.items], minlength=held.n_users)
+    counts, lengths = profiles.counts[users], listed.sum(axis=1)
+    of_all = np.bincount(profiles.users, weights=popularity[profiles.items], minlength=profiles.n_users)
     with np.errstate(invalid="ignore"):
         return np.where(listed, popularity[lists], 0).sum(axis=1) / lengths, of_all[users] / counts
 
@@ -379,8 +381,8 @@ def ranking_accuracy(
     relevant = is_relevant(test, train, relevant_from)
     recommended = np.minimum(test.counts, k)
     listed = least_of_rows(lambda cells: ~sortable(predictions[cells]), test.indptr, recommended)
-    hits, wanted = (true_of_rows(each, test.indptr) for each in (relevant & listed, relevant))
-    return _ranking(hits, recommended, wanted)
+    hits, n_relevant = (true_of_rows(mask, test.indptr) for mask in (relevant & listed, relevant))
+    return _ranking(hits, recommended, n_relevant)
 
 
 def recommendation_accuracy(
@@ -425,11 +427,11 @@ def is_relevant(test: Ratings, train: Ratings, relevant_from: float | None = Non
     return relevant
 
 
-def _ranking(hits: AnyArray, recommended: AnyArray, wanted: AnyArray) -> RankingAccuracy:
+def _ranking(hits: AnyArray, recommended: AnyArray, relevant: AnyArray) -> RankingAccuracy:
     """Return the means over users of what their hits are a share of."""
     precision, recall = (
-        float(np.mean(hits[whole > 0] / whole[whole > 0])) if (whole > 0).any() else None
-        for whole in (recommended, wanted)
+        float(np.mean(hits[totals > 0] / totals[totals > 0])) if (totals > 0).any() else None
+        for totals in (recommended, relevant)
     )
     if precision is None or recall is None:
         return RankingAccuracy(precision, recall, None)
@@ -479,9 +481,9 @@ def metric(reference: str, test: Ratings, predictions: Floats) -> float:
             parameters = list(inspect.signature(function).parameters)
         except (TypeError, ValueError):  # of functions that are not written in Python
             parameters = []
-        wanted = {name: identifiers[name] for name in parameters if name in identifiers}
+        arguments = {name: identifiers[name] for name in parameters if name in identifiers}
         # Copies, since a user-defined function may sort in place.
-        value = function(test.values.copy(), predictions.copy(), **wanted)
+        value = function(test.values.copy(), predictions.copy(), **arguments)
     except (InputError, RunError, MemoryError):
         raise
     except Exception as error:
@@ -517,8 +519,8 @@ def resampled_sums(sums: Floats, replicates: int = REPLICATES) -> Floats:
     at_once = max(1, (1 << 22) // users)
     for start in range(0, replicates, at_once):
         count = min(at_once, replicates - start)
-        drawn = random.integers(0, users, size=(count, users)) + np.arange(count)[:, None] * users
-        times = np.bincount(drawn.ravel(), minlength=count * users).reshape(count, users)
+        draws = random.integers(0, users, size=(count, users)) + np.arange(count)[:, None] * users
+        times = np.bincount(draws.ravel(), minlength=count * users).reshape(count, users)
         totals[start : start + count] = times.astype(np.float64) @ sums
     return totals
 

@@ -44,11 +44,11 @@ def in_unit_of(times: Floats, moment: Moment) -> float:
 def reach_of(times: Floats, moment: Moment) -> str:
     """Return from when to when times are, as dates too where the moment is one."""
     ends = np.array([times.min(), times.max()])
-    shown = [np.format_float_positional(end, trim="-") for end in ends]
+    texts = [np.format_float_positional(end, trim="-") for end in ends]
     if is_date(moment):
         dates = (ends / _unit_of(times)).astype("datetime64[s]").tolist()
-        shown = [f"{date} ({number})" for date, number in zip(dates, shown, strict=True)]
-    return " to ".join(shown)
+        texts = [f"{date} ({number})" for date, number in zip(dates, texts, strict=True)]
+    return " to ".join(texts)
 
 
 def _unit_of(times: Floats) -> float:

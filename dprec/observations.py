@@ -207,7 +207,7 @@ class SetReports(Evidence):
         """
         rows, items = np.unpackbits(self.bits, axis=1, count=self.n_items).nonzero()
         users = np.flatnonzero(reported)[rows]
-        read = RowReports(
+        row_reports = RowReports(
             (np.tile([1 - self.had, self.had], (observed.scale.levels, 1)),),
             np.ones(users.size, dtype=np.int64),
             np.zeros(users.size, dtype=np.int64),
@@ -216,7 +216,7 @@ class SetReports(Evidence):
             reported=reported,
         )
         ones = np.ones(users.size)
-        return Observations.of(users, items, ones, observed.shape, observed.scale, evidence=read)
+        return Observations.of(users, items, ones, observed.shape, observed.scale, evidence=row_reports)
 
     @property
     def variance(self) -> float:
@@ -236,7 +236,7 @@ class RatedSets:
     @classmethod
     def union(cls, sets: Sequence[RatedSets], n_items: int) -> Self:
         """Return the sets of the same users, of a catalogue of so many items, together."""
-        cells = [each.users.astype(np.int64) * n_items + each.items for each in sets]
+        cells = [rated.users.astype(np.int64) * n_items + rated.items for rated in sets]
         users, items = np.divmod(np.unique(np.concatenate(cells)), n_items)
         return cls(users.astype(np.int32), items.astype(np.int32), sets[0].n_users)
 
@@ -288,8 +288,8 @@ class Observations:
         items: AnyInts,
         values: Floats,
         shape: tuple[int, int],
-        *further: Any,
-        **named: Any,
+        *args: Any,
+        **kwargs: Any,
     ) -> Self:
         """Build from the user of each cell; see the class for the other parameters.
 
@@ -298,7 +298,7 @@ class Observations:
         if np.any(users[1:] < users[:-1]):
             raise ValueError("cells that are not by user")
         indptr = offsets(np.bincount(users, minlength=shape[0]))
-        return cls(indptr, items.astype(np.int32, copy=False), lambda: [values], shape, *further, **named)
+        return cls(indptr, items.astype(np.int32, copy=False), lambda: [values], shape, *args, **kwargs)
 
     @classmethod
     def joined(cls, parts: Sequence[Observations]) -> Self:
@@ -330,7 +330,7 @@ class Observations:
         users = np.concatenate([part.users for part in parts])
         items = np.concatenate([part.items for part in parts])
         order = np.lexsort((items, users))
-        given = [part.likelihood for part in parts if part.likelihood is not None]
+        likelihoods = [part.likelihood for part in parts if part.likelihood is not None]
         reports = [part.symbols for part in parts if part.symbols is not None]
         return cls(
             offsets(np.bincount(users, minlength=first.shape[0])),
@@ -339,7 +339,7 @@ class Observations:
             first.shape,
             first.scale,
             noise_variance=_mean_of(parts),
-            likelihood=np.concatenate(given)[order] if given else None,
+            likelihood=np.concatenate(likelihoods)[order] if likelihoods else None,
             evidence=SymbolReports.joined(reports, order) if reports else None,
             catalogue=first.catalogue,
             rated=RatedSets.union([part.item_sets for part in parts], first.shape[1]),
@@ -385,13 +385,13 @@ class Observations:
     def _check_joins(self, first: Observations) -> None:
         """Refuse observations that cannot be joined with the first ones."""
         if self.shape != first.shape or not np.array_equal(self.scale.values, first.scale.values):
-            of = "reports of {0[0]:,} users on {0[1]:,} items, {1}"
-            found = of.format(self.shape, self.scale.describe())
-            raise InputError("reports", found, of.format(first.shape, first.scale.describe()))
+            template = "reports of {0[0]:,} users on {0[1]:,} items, {1}"
+            found = template.format(self.shape, self.scale.describe())
+            raise InputError("reports", found, template.format(first.shape, first.scale.describe()))
         if self.item_sets.n_users != self.shape[0]:
             raise InputError("reports", "such as cannot be linked", "reports of users who can be told apart")
-        told = self.evidence, self.likelihood
-        if [each is None for each in told] != [each is None for each in (first.evidence, first.likelihood)]:
+        lacking = self.evidence is None, self.likelihood is None
+        if lacking != (first.evidence is None, first.likelihood is None):
             raise InputError("reports", "evidence that some collections lack", "the same of every collection")
         if self.evidence is None:
             return
@@ -479,8 +479,8 @@ class Observations:
 
 def _mean_of(parts: Sequence[Observations]) -> float | None:
     """Return the mean variance of the noise over all cells; None if it is not known of some."""
-    known = [(part.noise_variance, part.items.size) for part in parts if part.items.size]
-    if not known or any(variance is None for variance, _ in known):
+    weighted = [(part.noise_variance, part.items.size) for part in parts if part.items.size]
+    if not weighted or any(variance is None for variance, _ in weighted):
         return None
-    variances, cells = zip(*known, strict=True)
+    variances, cells = zip(*weighted, strict=True)
     return float(np.average(variances, weights=cells))

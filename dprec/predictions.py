@@ -79,9 +79,9 @@ class Unrated:
     def __call__(self, users: AnyInts) -> Bools:
         """Return which items are candidates of each user, shape (users, items)."""
         allowed = np.ones(self.rated.n_items, dtype=np.bool_) if self.allowed is None else self.allowed
-        wanted = np.repeat(allowed[None, :], users.size, axis=0)
-        wanted[cells_of(self.rated, users)] = False
-        return wanted
+        candidates = np.repeat(allowed[None, :], users.size, axis=0)
+        candidates[cells_of(self.rated, users)] = False
+        return candidates
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,10 +141,10 @@ _LAST = np.uint64((1 << 64) - 1)
 
 def cells_of(ratings: Ratings, users: AnyInts) -> tuple[Ints, AnyInts]:
     """Return the rated cells of some users: each one's place among the users, and the item."""
-    asked = users.astype(np.int64)
-    counts = ratings.counts[asked]
-    own = segments(ratings.indptr[asked], counts)
-    return np.repeat(np.arange(asked.size), counts), ratings.items[own]
+    rows = users.astype(np.int64)
+    counts = ratings.counts[rows]
+    cells = segments(ratings.indptr[rows], counts)
+    return np.repeat(np.arange(rows.size), counts), ratings.items[cells]
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,21 +181,21 @@ def scored_lists(
     predicted = np.full(lists.shape, -np.inf)
     step, ties = max(1, _CELLS // max(1, n_items)), words_of_ties(n_items)
     for start in range(0, users.size, step):
-        asked = users[start : start + step].astype(np.int64)
-        wanted = candidates(asked)
+        block_users = users[start : start + step].astype(np.int64)
+        is_candidate = candidates(block_users)
         if predict_rows is None:
-            scores, few = np.empty(wanted.shape), max(1, _AT_HAND // max(1, n_items))
-            for first in range(0, asked.size, few):
-                rows, places = np.nonzero(wanted[first : first + few])
+            scores, n_at_once = np.empty(is_candidate.shape), max(1, _AT_HAND // max(1, n_items))
+            for first in range(0, block_users.size, n_at_once):
+                rows, places = np.nonzero(is_candidate[first : first + n_at_once])
                 rows += first
-                scores[rows, places] = predict(asked[rows], places)
+                scores[rows, places] = predict(block_users[rows], places)
         else:
-            scores = predict_rows(asked, n_items)
-        block, shape = slice(start, start + step), (asked.size, n_items)
-        read = np.ascontiguousarray(np.broadcast_to(scores, shape), dtype=np.float64)
-        candidate = np.ascontiguousarray(np.broadcast_to(wanted, shape))
-        choose_best(lists[block], predicted[block], read, candidate, ties)
-        progress("ranking", start + asked.size, users.size)
+            scores = predict_rows(block_users, n_items)
+        block, shape = slice(start, start + step), (block_users.size, n_items)
+        dense_scores = np.ascontiguousarray(np.broadcast_to(scores, shape), dtype=np.float64)
+        candidate = np.ascontiguousarray(np.broadcast_to(is_candidate, shape))
+        choose_best(lists[block], predicted[block], dense_scores, candidate, ties)
+        progress("ranking", start + block_users.size, users.size)
     return Lists(users, lists, predicted)
 
 

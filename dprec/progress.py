@@ -11,5 +11,5 @@ def silent(stage: str, done: int, planned: int) -> None:
     """Ignore progress."""
 
 
-def unheard(said: object) -> None:
+def unheard(message: object) -> None:
     """Do nothing."""

@@ -52,14 +52,14 @@ class Reading:
 
         The parts of one table share one reading, which counts once.
         """
-        each = list({id(reading): reading for reading in readings if reading is not None}.values())
-        if not each:
+        distinct = list({id(reading): reading for reading in readings if reading is not None}.values())
+        if not distinct:
             return None
         left_out = Counter[str]()
-        for reason, number in (left for reading in each for left in reading.left_out):
+        for reason, number in (reason_count for reading in distinct for reason_count in reading.left_out):
             left_out[reason] += number
-        sources = dict.fromkeys(reading.source for reading in each)
-        return replace(each[0], source=", ".join(sources), left_out=tuple(left_out.items()))
+        sources = dict.fromkeys(reading.source for reading in distinct)
+        return replace(distinct[0], source=", ".join(sources), left_out=tuple(left_out.items()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,12 +107,12 @@ class Identifiers:
         import polars as pl
 
         column = texts.cast(pl.Categorical)
-        codes, each = column.to_physical().to_numpy(), column.unique()
-        numbers = each.to_physical().to_numpy()
+        codes, categories = column.to_physical().to_numpy(), column.unique()
+        numbers = categories.to_physical().to_numpy()
         # The codes are those of all columns in this process.
         place = np.zeros(int(numbers.max(initial=0)) + 1, dtype=np.int32)
         place[numbers] = np.arange(numbers.size)
-        return cls.of_codes(meaning(each.cast(pl.String)), place[codes])
+        return cls.of_codes(meaning(categories.cast(pl.String)), place[codes])
 
     @classmethod
     def of_codes(cls, names: AnyArray, codes: AnyInts) -> Identifiers:
@@ -149,20 +149,20 @@ class Identifiers:
 
     def within(self, space: AnyArray, where: str) -> Int32s:
         """Return each row's place in a larger space, ascending; raises InputError for a stranger."""
-        own = self.like(space)
-        places, known = find(space, own.distinct)
-        if not known.all():
-            stranger = own.distinct[int(np.argmin(known))]
+        converted = self.like(space)
+        places, present = find(space, converted.distinct)
+        if not present.all():
+            stranger = converted.distinct[int(np.argmin(present))]
             raise InputError(where, f"unknown identifier {stranger}", f"the {space.size} known ones")
-        return places.astype(np.int32)[own.places]
+        return places.astype(np.int32)[converted.places]
 
 
 def in_one_space(columns: Sequence[Identifiers], further: Sequence[AnyArray] = ()) -> AnyArray:
     """Return all identifiers of some columns and arrays, ascending; as texts unless all are numbers."""
-    every = [*(column.distinct for column in columns), *further]
-    if len({each.dtype.kind for each in every}) > 1:
-        every = [each.astype(np.str_) for each in every]
-    return np.unique(np.concatenate(every))
+    spaces = [*(column.distinct for column in columns), *further]
+    if len({space.dtype.kind for space in spaces}) > 1:
+        spaces = [space.astype(np.str_) for space in spaces]
+    return np.unique(np.concatenate(spaces))
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,14 +219,14 @@ class RatingRows:
     def select(self, rows: AnyArray, reason: str = "") -> RatingRows:
         """Return some rows, whose positions or mask are given; for a reason, the others are left out."""
         rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        kept = rows if self.places is None else self.places[rows]
-        reading = self.reading and self.reading.without(reason, self.values.size - kept.size)
+        places = rows if self.places is None else self.places[rows]
+        reading = self.reading and self.reading.without(reason, self.values.size - places.size)
         return replace(
             self,
             users=self.users.select(rows),
             items=self.items.select(rows),
             values=self.values[rows],
-            places=kept,
+            places=places,
             times=None if self.times is None else self.times[rows],
             reading=reading if reason else self.reading,
         )
@@ -239,10 +239,10 @@ class RatingRows:
         absent = np.isin(self.values, missing)
         if not absent.any():
             return self
-        named = ", ".join(f"{each:g}" for each in missing)
+        excluded = ", ".join(f"{number:g}" for number in missing)
         if absent.all():
-            raise InputError(self.source, f"no rating but {named}", "others")
-        return self.select(~absent, f"not rated ({named})")
+            raise InputError(self.source, f"no rating but {excluded}", "others")
+        return self.select(~absent, f"not rated ({excluded})")
 
     def collapsed(self, duplicates: Duplicates, preferred: Bools | None = None) -> RatingRows:
         """Return one row for each pair of a user and an item, by user and item.
@@ -272,14 +272,14 @@ class RatingRows:
         keys = [key[rows] for key in (self.times, late) if key is not None]
         # By pair, then what is preferred, then time; equal ones stay as they come.
         order[several] = rows[np.lexsort([*keys, cells[several]])]
-        kept = self.select(
+        distinct = self.select(
             order[starts if duplicates == "first" else starts + sizes - 1], f"repeated pairs ({duplicates})"
         )
         if duplicates in ("first", "last"):
-            return kept
-        whole = np.maximum if duplicates == "max" else np.add
-        values = whole.reduceat(self.values[order], starts)
-        return replace(kept, values=values / sizes if duplicates == "mean" else values)
+            return distinct
+        combine = np.maximum if duplicates == "max" else np.add
+        values = combine.reduceat(self.values[order], starts)
+        return replace(distinct, values=values / sizes if duplicates == "mean" else values)
 
     def agreeing(
         self, duplicates: Duplicates, passing: Callable[[Floats], Bools] | None = None

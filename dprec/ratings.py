@@ -362,9 +362,9 @@ class Ratings:
 
     def user_means(self, users: AnyInts | None = None) -> Floats:
         """Return the mean rating of some users, by default all; the overall mean for one without ratings."""
-        chosen = slice(None) if users is None else users
-        counts = self.counts[chosen]
-        means = self.user_sums()[chosen] / np.maximum(1, counts)
+        rows = slice(None) if users is None else users
+        counts = self.counts[rows]
+        means = self.user_sums()[rows] / np.maximum(1, counts)
         return means if counts.all() else np.where(counts > 0, means, self.mean)
 
     def at_levels(self, levels: Uint8s) -> Self:
@@ -409,10 +409,10 @@ class Ratings:
         counts = true_of_rows(keep, self.indptr)
         return replace(self, indptr=offsets(counts), **self._of_cells(lambda column: masked(column, keep)))
 
-    def _of_cells(self, taken: Callable[[AnyArray], AnyArray]) -> dict[str, Any]:
+    def _of_cells(self, select: Callable[[AnyArray], AnyArray]) -> dict[str, Any]:
         """Return what is known of some cells, by the names of its columns."""
         columns = {name: getattr(self, name) for name in ("items", "levels", "exact", "times", "lines")}
-        return {name: None if column is None else taken(column) for name, column in columns.items()}
+        return {name: None if column is None else select(column) for name, column in columns.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -428,7 +428,7 @@ def held_by_tested(train: Ratings, test: Ratings) -> Ratings:
     return test.given if isinstance(test, ColdRatings) else train
 
 
-def least_of_rows(read: Callable[[slice], Uint64s], indptr: Ints, wanted: Ints) -> Bools:
+def least_of_rows(read: Callable[[slice], Uint64s], indptr: Ints, n_chosen: Ints) -> Bools:
     """Return which cells have the least numbers of their row, so many of each, of equal ones the first.
 
     ``read``: returns the numbers of some cells, which are not held all at once.
@@ -440,5 +440,5 @@ def least_of_rows(read: Callable[[slice], Uint64s], indptr: Ints, wanted: Ints) 
     for rows in blocks(counts, _CELLS_AT_ONCE):
         bounds = indptr[rows.start : rows.stop + 1]
         cells = slice(bounds[0], bounds[-1])
-        choose_least(chosen[cells], bounds - bounds[0], read(cells), wanted[rows], line)
+        choose_least(chosen[cells], bounds - bounds[0], read(cells), n_chosen[rows], line)
     return chosen

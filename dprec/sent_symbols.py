@@ -63,9 +63,9 @@ def symbols_of_slopes(channel: Channel, rounds: int, people: Ratings) -> SentSym
             decoded = first.decode(reports)
             symbols[rows_of(np.diff(decoded.indptr)), decoded.items] = decoded.symbols.astype(np.int64) + 1
         else:
-            valid, read = later.decode(reports, people.counts)
+            valid, later_symbols = later.decode(reports, people.counts)
             rated = np.repeat(valid, people.counts)
-            symbols[people.users[rated], people.items[rated]] = read.astype(np.int64) + 1
+            symbols[people.users[rated], people.items[rated]] = later_symbols.astype(np.int64) + 1
         return symbols
 
     def exact_losses(entries: int) -> Iterator[tuple[str, float]]:

@@ -195,20 +195,20 @@ class ColdUsers(Split):
         """Return what those who take part have, and the test ratings of the others; see `Split.split`."""
         with within("dataset"):
             ratings = dataset.load()
-        able, wanted = np.flatnonzero(ratings.counts > 1), round(self.test_users * ratings.n_users)
-        if not 1 <= wanted <= min(able.size, int((ratings.counts > 0).sum()) - 1):
+        able, n_cold = np.flatnonzero(ratings.counts > 1), round(self.test_users * ratings.n_users)
+        if not 1 <= n_cold <= min(able.size, int((ratings.counts > 0).sum()) - 1):
             users = f"{ratings.n_users} users, of whom {able.size} have two items or more"
             accepted = "a share that is one of them at least, and leaves others to learn from"
             raise SettingError("split.test_users", f"{self.test_users:g} of {users}", accepted)
         cold = np.zeros(ratings.n_users, dtype=np.bool_)
-        cold[generator(seed, "cold users").permutation(able)[:wanted]] = True
-        taking_part, own = (
+        cold[generator(seed, "cold users").permutation(able)[:n_cold]] = True
+        taking_part, cold_ratings = (
             ratings.of_users(users, ratings.user_ids[users]) for users in map(np.flatnonzero, (~cold, cold))
         )
         with within("split"):
-            rows = UserHoldout(test_fraction=self.test_fraction).test_rows(own, seed)
-            given, test = _parted(own, rows, self.kind)
-        parts = {each.name: getattr(test, each.name) for each in fields(Ratings)}
+            rows = UserHoldout(test_fraction=self.test_fraction).test_rows(cold_ratings, seed)
+            given, test = _parted(cold_ratings, rows, self.kind)
+        parts = {column.name: getattr(test, column.name) for column in fields(Ratings)}
         return taking_part, ColdRatings(**parts, given=given)
 
 
@@ -260,8 +260,8 @@ class Temporal(Split):
     @property
     def ends(self) -> tuple[Moment, Moment] | None:
         """Until when is learned, and from when is tested; None where a share divides the ratings."""
-        given = [moment for moment in (self.before, self.after) if moment is not None]
-        return (given[0], given[-1]) if given else None
+        dates = [moment for moment in (self.before, self.after) if moment is not None]
+        return (dates[0], dates[-1]) if dates else None
 
     def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
         """Return the earlier ratings and the latest; see `Split.split`."""
@@ -289,8 +289,8 @@ class Temporal(Split):
         if self.of == "all":
             order = np.argsort(times, kind="stable")
             return order[ratings.count - round(self.test_fraction * ratings.count) :]
-        wanted = np.rint(self.test_fraction * ratings.counts).astype(np.int64)
-        return _latest(times, ratings, wanted)
+        sizes = np.rint(self.test_fraction * ratings.counts).astype(np.int64)
+        return _latest(times, ratings, sizes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,19 +351,19 @@ def _times_of(timed: Ratings) -> Floats:
     return timed.times
 
 
-def _latest(times: Floats, ratings: Ratings, wanted: Ints) -> Ints:
+def _latest(times: Floats, ratings: Ratings, sizes: Ints) -> Ints:
     """Return the positions of so many of the latest ratings of each user."""
-    earlier = least_of_rows(lambda cells: sortable(times[cells]), ratings.indptr, ratings.counts - wanted)
+    earlier = least_of_rows(lambda cells: sortable(times[cells]), ratings.indptr, ratings.counts - sizes)
     return np.flatnonzero(~earlier)
 
 
-def _drawn_of_each(ratings: Ratings, wanted: Ints, seed: int) -> Ints:
+def _drawn_of_each(ratings: Ratings, sizes: Ints, seed: int) -> Ints:
     """Return the positions of so many random ratings of each user."""
 
     def read(cells: slice) -> Uint64s:
         return words(seed, "split", cells.start, cells.stop - cells.start)
 
-    return np.flatnonzero(least_of_rows(read, ratings.indptr, wanted))
+    return np.flatnonzero(least_of_rows(read, ratings.indptr, sizes))
 
 
 def _parted(ratings: Ratings, test_rows: Ints, kind: str) -> tuple[Ratings, Ratings]:

@@ -79,9 +79,8 @@ class HiddenMessages(EventMechanism):
             tuple(mechanism for (mechanism, _), took_part in zip(events, kind, strict=True) if took_part)
             for kind in kinds
         ]
-        return np.array([hidden_epsilon(exchanges, delta, adjacency) for exchanges in hidden])[
-            of_user.ravel()
-        ]
+        epsilons = [hidden_epsilon(exchanges, delta, adjacency) for exchanges in hidden]
+        return np.array(epsilons)[of_user.ravel()]
 
 
 def hidden_delta(hidden: Sequence[HiddenMessages], epsilon: float, adjacency: Adjacency) -> float:
@@ -214,11 +213,8 @@ def _compared(hidden: Sequence[HiddenMessages], adjacency: Adjacency) -> list[Co
     """Return the losses of the counts that differ between the worst two profiles; fakes above 0."""
     pairs: list[_Pair] = []
     for exchange in hidden:
-        without, with_one, null = (
-            (exchange.fakes, 0),
-            (exchange.fakes, 1),
-            exchange.null_fakes * exchange.messages * exchange.fakes,
-        )
+        without, with_one = (exchange.fakes, 0), (exchange.fakes, 1)
+        null = exchange.null_fakes * exchange.messages * exchange.fakes
         fall = (without, with_one, exchange.messages), ((null, 0), (null, exchange.messages), 1)
         pairs += [(with_one, without, exchange.messages), fall[adjacency != "replace-one"]]
     return _composed(tuple(pairs))

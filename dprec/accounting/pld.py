@@ -307,10 +307,8 @@ def rare_epsilon(
     reliable = total.losses >= (moment + math.log(total.error / (delta * _SHARE))) / tilt
     if not reliable.any():
         return largest
-    losses, masses = (
-        total.losses[reliable],
-        total.masses[reliable] * np.exp(moment - tilt * total.losses[reliable]),
-    )
+    losses = total.losses[reliable]
+    masses = total.masses[reliable] * np.exp(moment - tilt * losses)
     epsilon = ComposedLoss(losses, masses, delta * _SHARE + infinite, largest).epsilon(delta)
     if epsilon > losses[0]:
         return epsilon

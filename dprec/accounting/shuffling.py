@@ -374,12 +374,8 @@ class ShuffledReports:
         composed = np.full(self.n_users, np.inf)
         if not places.size:
             return composed
-        report_epsilons = self.per_report(delta)
-        typical = (
-            float((report_epsilons**2).sum() / report_epsilons.sum())
-            if report_epsilons.any()
-            else self.channel.epsilon
-        )
+        amplified = self.per_report(delta)
+        typical = float((amplified**2).sum() / amplified.sum()) if amplified.any() else self.channel.epsilon
         # 80 points up to the epsilon of a report, averaged with those that tell most weighing most.
         finer = max(0, math.ceil(math.log2(self.channel.epsilon / POINTS * 80 / typical)))
         step = self.channel.epsilon / POINTS / 2**finer
