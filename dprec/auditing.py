@@ -217,9 +217,9 @@ def measured(pairs: Sequence[tuple[Sent, Sent]], failure: float, delta: float = 
     return Measurement(pair, max(0.0, bound), min(sizes), failure, delta, curve)
 
 
-def _thinned(values: Floats, most: int) -> Floats:
+def _thinned(values: Floats, count: int) -> Floats:
     """Return at most so many of ascending values, evenly."""
-    return values[np.unique(np.linspace(0, values.size - 1, most).astype(np.int64))]
+    return values[np.unique(np.linspace(0, values.size - 1, count).astype(np.int64))]
 
 
 def _log_ratio(

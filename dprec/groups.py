@@ -118,14 +118,16 @@ def pooled(
     other, each user is found first.
     """
     _, first, rows = np.unique(np.concatenate(users), return_index=True, return_inverse=True)
-    together: dict[str, Floats] = {}
+    pooled_columns: dict[str, Floats] = {}
     for name in columns[0]:
         values = np.concatenate([of_run[name] for of_run in columns])
         present = ~np.isnan(values)
         total = np.bincount(rows, np.where(present, values, 0.0))
         counts = np.bincount(rows, present)
-        together[name] = np.where(counts > 0, total / (1 if name in SUMS else np.maximum(counts, 1)), np.nan)
-    return first, together
+        pooled_columns[name] = np.where(
+            counts > 0, total / (1 if name in SUMS else np.maximum(counts, 1)), np.nan
+        )
+    return first, pooled_columns
 
 
 def group_figures(columns: Mapping[str, Floats], members: Bools) -> dict[str, float | None]:

@@ -40,9 +40,9 @@ def loudest(channel: Channel) -> Ints:
     symbols: Ints = says.argmax(axis=1)
     evidence, values = sides(channel), np.nan_to_num(channel.values)
     for row, side in ((_lowest(channel), -1.0), (-1, 1.0)):
-        towards = side * evidence
+        signed_evidence = side * evidence
         # Rounding to integer weights may make a small difference.
-        best = towards >= towards.max() - 1e-6
+        best = signed_evidence >= signed_evidence.max() - 1e-6
         symbols[row] = np.where(best, side * values, -np.inf).argmax()
     return symbols
 

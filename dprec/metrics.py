@@ -298,9 +298,9 @@ def graded_ndcg(
     figures: dict[int, float | None] = {}
     for cutoff in cutoffs:
         length = min(cutoff, lists.shape[1])
-        reached = gains[:, :length] @ (1 / discounts[:length])
+        dcg = gains[:, :length] @ (1 / discounts[:length])
         ideal = np.bincount(test.users, weights=np.where(ranks < cutoff, best, 0), minlength=test.n_users)
-        figures[cutoff] = float(np.mean(reached / ideal[users]))
+        figures[cutoff] = float(np.mean(dcg / ideal[users]))
     return figures
 
 

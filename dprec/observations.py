@@ -346,18 +346,18 @@ class Observations:
             embedding_release=first.embedding_release,
         )
 
-    def select(self, chosen: Bools) -> Observations:
+    def select(self, mask: Bools) -> Observations:
         """Return some of the cells, with what is known of each by itself; shape (cells,)."""
         evidence = self.symbols
         if evidence is not None:
-            symbols, channel_of = evidence.symbols[chosen], evidence.channel_of[chosen]
+            symbols, channel_of = evidence.symbols[mask], evidence.channel_of[mask]
             evidence = SymbolReports(evidence.channels, symbols, channel_of)
         return replace(
             self,
-            indptr=offsets(np.bincount(self.users[chosen], minlength=self.shape[0])),
-            items=self.items[chosen],
-            read=lambda: [self.values[chosen]],
-            likelihood=None if self.likelihood is None else self.likelihood[chosen],
+            indptr=offsets(np.bincount(self.users[mask], minlength=self.shape[0])),
+            items=self.items[mask],
+            read=lambda: [self.values[mask]],
+            likelihood=None if self.likelihood is None else self.likelihood[mask],
             evidence=evidence,
         )
 

@@ -54,8 +54,8 @@ def cut_points(histogram: Sequence[float] | Floats, variance: float) -> Floats:
 def level_probabilities(latent: Floats, cuts: Floats) -> tuple[Floats, Floats]:
     """Return Pr(level | latent rating) and its derivative by the latent rating, shape (points, levels)."""
     offsets = cuts[None, :] - latent[:, None]
-    beyond = np.full((latent.size, 1), np.inf)
-    low, high = np.hstack([-beyond, offsets]), np.hstack([offsets, beyond])
+    infinite = np.full((latent.size, 1), np.inf)
+    low, high = np.hstack([-infinite, offsets]), np.hstack([offsets, infinite])
     # Each difference is taken in the tail where both ends are small, or it would be lost in rounding.
     mirrored = low > 0
     upper, lower = np.where(mirrored, -low, high), np.where(mirrored, -high, low)

@@ -112,10 +112,10 @@ class Sampled:
         words = public_words(self.seed, *cells).reshape(users.size, n_items)
         draws = np.where(drawable, words >> np.uint64(1), _LAST)
         last = min(self.negatives, n_items) - 1
-        chosen: Bools = draws <= np.partition(draws, last, axis=1)[:, last : last + 1]
-        chosen &= drawable
-        chosen[cells_of(self.relevant, users)] = True
-        return chosen
+        is_candidate: Bools = draws <= np.partition(draws, last, axis=1)[:, last : last + 1]
+        is_candidate &= drawable
+        is_candidate[cells_of(self.relevant, users)] = True
+        return is_candidate
 
 
 def cells_from_rows(predict_rows: PredictRows, n_items: int) -> Predict:

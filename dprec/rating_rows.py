@@ -157,9 +157,9 @@ class Identifiers:
         return places.astype(np.int32)[converted.places]
 
 
-def in_one_space(columns: Sequence[Identifiers], further: Sequence[AnyArray] = ()) -> AnyArray:
+def in_one_space(columns: Sequence[Identifiers], arrays: Sequence[AnyArray] = ()) -> AnyArray:
     """Return all identifiers of some columns and arrays, ascending; as texts unless all are numbers."""
-    spaces = [*(column.distinct for column in columns), *further]
+    spaces = [*(column.distinct for column in columns), *arrays]
     if len({space.dtype.kind for space in spaces}) > 1:
         spaces = [space.astype(np.str_) for space in spaces]
     return np.unique(np.concatenate(spaces))

@@ -242,10 +242,10 @@ class Temporal(Split):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, usual in (("test_fraction", _SHARE), ("of", "all")):
+        for name, default in (("test_fraction", _SHARE), ("of", "all")):
             value = getattr(self, name)
             if self.ends is None and value is None:
-                object.__setattr__(self, name, usual)
+                object.__setattr__(self, name, default)
             elif self.ends is not None and value is not None:
                 accepted = f"null beside before and after: --set split.{name}=null"
                 raise SettingError(name, str(value), accepted)

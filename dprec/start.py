@@ -89,8 +89,8 @@ def run_command_line(command_line: str = COMMAND_LINE, packages: Sequence[str] =
     return_memory()
     collect_rarely()
     # Who ignores them, as in the background of a shell, goes on ignoring them.
-    for ending, usual in _ENDING.items():
-        if signal.getsignal(ending) is usual:
+    for ending, default_handler in _ENDING.items():
+        if signal.getsignal(ending) is default_handler:
             signal.signal(ending, interrupt_once)
     check_packages(packages)
     import_module(command_line).main()

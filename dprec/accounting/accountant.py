@@ -499,10 +499,10 @@ class PrivacyAccountant:
         return cls(rated, history)
 
     def _sums(self, events: list[Event], unit: Literal["per_rating", "per_user"]) -> Floats:
-        spent = np.zeros(self.n_users)
+        sums = np.zeros(self.n_users)
         for event in events:
-            np.add(spent, getattr(event, unit), out=spent, where=event.took_part(self.n_users))
-        return spent
+            np.add(sums, getattr(event, unit), out=sums, where=event.took_part(self.n_users))
+        return sums
 
 
 @dataclass(eq=False)

@@ -155,8 +155,8 @@ class OwnBudgets(PrivacyBudget):
 
     def alone(self) -> tuple[OwnBudgets, ...]:
         """Return, for each epsilon but a refusal, budgets of people who all choose it."""
-        chosen = filter(None, self.epsilons)
-        return tuple(OwnBudgets.of({epsilon: 1.0}, sampled_at=self.sampled_at) for epsilon in chosen)
+        unrefused = filter(None, self.epsilons)
+        return tuple(OwnBudgets.of({epsilon: 1.0}, sampled_at=self.sampled_at) for epsilon in unrefused)
 
     def of_users(self, users: UsersTable | None) -> OwnBudgets:
         """Return the budgets of the users of a table, in its order; raises SettingError for what is none."""

@@ -234,24 +234,26 @@ class ComposedLoss:
 
     def epsilon(self, delta: float) -> float:
         """Return an epsilon that holds with a delta above 0: the least, but for `error`."""
-        beyond = self.masses[::-1].cumsum()[::-1] + self.error
+        tail_masses = self.masses[::-1].cumsum()[::-1] + self.error
         # A loss of epsilon + 1 or more counts at least 1 - 1/e, so that epsilon is at least as large as this.
         step = self.losses[1] - self.losses[0]
-        small = int(np.count_nonzero(beyond * -math.expm1(-1) > delta))
+        small = int(np.count_nonzero(tail_masses * -math.expm1(-1) > delta))
         start = max(0.0, self.losses[0] + (small - 1) * step - 1)
-        last = min(int(np.searchsorted(-beyond, -delta)), beyond.size - 1)
+        last = min(int(np.searchsorted(-tail_masses, -delta)), tail_masses.size - 1)
         # It is at most the point from which on no more than delta is left, and no further below it than where
         # what is not lost is nothing beside 1: from there on no exponential overflows.
         start = max(start, self.losses[last] - _FARTHEST)
         first = int(np.searchsorted(self.losses, start))
-        losses, beyond = self.losses[first:], beyond[first : max(first, last) + 1]
+        losses, tail_masses = self.losses[first:], tail_masses[first : max(first, last) + 1]
         # Up to the point j, and from the one before: delta = Pr(loss >= j) - exp(epsilon) other[j].
         scaled = (self.masses[first:] * np.exp(losses[0] - losses))[::-1].cumsum()[::-1]
-        holds = beyond - np.exp(losses[: beyond.size] - losses[0]) * scaled[: beyond.size] <= delta
+        holds = (
+            tail_masses - np.exp(losses[: tail_masses.size] - losses[0]) * scaled[: tail_masses.size] <= delta
+        )
         place = int(np.argmax(holds))
         if not holds[place]:
             return self.largest
-        excess = beyond[place] - delta
+        excess = tail_masses[place] - delta
         between = losses[0] + math.log(excess / scaled[place]) if excess > 0 else start
         return float(min(self.largest, max(start, between)))
 
@@ -439,8 +441,8 @@ def largest_share(
         candidate = channel(share)
         spent = candidate.epsilon
         if 0 < spent < math.inf:
-            together = compose([(PrivacyLossDistribution.of(candidate), draws)]).epsilon(delta)
-            spent = min(together, draws * spent)
+            composed = compose([(PrivacyLossDistribution.of(candidate), draws)]).epsilon(delta)
+            spent = min(composed, draws * spent)
         low, high = (share, high) if spent <= epsilon else (low, share)
         if low == most or high <= low * (1 + _UNSPENT / 10) or 0 <= 1 - spent / epsilon <= _UNSPENT:
             break

@@ -294,8 +294,8 @@ def largest_sampled_distance(epsilon: float, delta: float, sampling: ClientSampl
     from scipy.optimize import brentq
 
     def excess(log_distance: float) -> float:
-        spent = sampled_gaussian_epsilon(math.exp(log_distance), sampling, rounds, delta)
-        return math.log(max(spent, epsilon / 1e3) / epsilon)
+        epsilon_spent = sampled_gaussian_epsilon(math.exp(log_distance), sampling, rounds, delta)
+        return math.log(max(epsilon_spent, epsilon / 1e3) / epsilon)
 
     factor, _ = sampling.orders(sampling.compares)
     mu = largest_mu(epsilon, delta) / math.sqrt(rounds)

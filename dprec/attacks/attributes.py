@@ -274,7 +274,7 @@ def principal(vectors: scipy.sparse.csr_array | Floats | Float32s, random: np.ra
     for _ in range(_PASSES):
         basis = np.linalg.qr(back(np.linalg.qr(across(basis))[0]))[0]
     user_basis = np.linalg.qr(across(basis))[0]
-    turned, values, _ = np.linalg.svd(back(user_basis).T, full_matrices=False)
-    components = user_basis @ (turned * values)
+    rotation, singular_values, _ = np.linalg.svd(back(user_basis).T, full_matrices=False)
+    components = user_basis @ (rotation * singular_values)
     size = math.sqrt(max(float(spread.sum()), np.finfo(float).tiny))
     return components[:, :_COMPONENTS] / size

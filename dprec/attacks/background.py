@@ -49,8 +49,8 @@ class Tilts:
         scores = centred / np.sqrt(shares @ centred**2)
         slopes, curvatures = (grid.ravel() for grid in np.meshgrid(_SLOPES, _CURVATURES))
         exponents = np.outer(slopes, scores) + np.outer(curvatures, scores**2 - 1)
-        usual = -((slopes / _FIRST_SPREADS[0]) ** 2 + (curvatures / _FIRST_SPREADS[1]) ** 2) / 2
-        return cls(np.exp(exponents), usual - scipy.special.logsumexp(usual))
+        log_prior = -((slopes / _FIRST_SPREADS[0]) ** 2 + (curvatures / _FIRST_SPREADS[1]) ** 2) / 2
+        return cls(np.exp(exponents), log_prior - scipy.special.logsumexp(log_prior))
 
     def evidence(self, shares: Floats, likelihoods: Floats) -> Floats:
         """Return the log probability of what is said of each rating in each way, shape (ratings, ways).

@@ -253,10 +253,10 @@ def ranked(
     positives : mapping
         The share of false positives of each figure of true positives, by name.
     """
-    reached, sides = Roc.of_scores(evidence, members, ~members), (int(members.sum()), int((~members).sum()))
-    estimates = {area: Estimate.of_area(reached.auc, *sides)}
+    roc, sides = Roc.of_scores(evidence, members, ~members), (int(members.sum()), int((~members).sum()))
+    estimates = {area: Estimate.of_area(roc.auc, *sides)}
     for name, share in positives.items():
-        estimates[name] = Estimate.of_true_positives(reached, share, *sides)
+        estimates[name] = Estimate.of_true_positives(roc, share, *sides)
     by_chance = {area: 0.5, **positives}
     figures = {name: Figure(estimate.measured, by_chance[name]) for name, estimate in estimates.items()}
     measured = ", ".join(estimate.in_words(name) for name, estimate in estimates.items())

@@ -183,10 +183,10 @@ def _unique(sets: CellAnswers, known: Known, n_items: int) -> float:
         (np.ones(users.size), (sets.items, users)), shape=(n_items, n_users)
     ).tocsr()
     by_item.data[:] = 1.0
-    known_sets, single = known.at(None, n_items), 0
+    known_sets, n_unique = known.at(None, n_items), 0
     for people in blocks(np.full(known.people.size, n_users), 1 << 22):
         common = (known_sets[people] @ by_item).tocoo()
         rows, users = (indices[common.data == number] for indices in common.coords)
         holders = np.bincount(rows, minlength=known.people[people].size)
-        single += int(np.count_nonzero((users == known.people[people][rows]) & (holders[rows] == 1)))
-    return single / known.people.size
+        n_unique += int(np.count_nonzero((users == known.people[people][rows]) & (holders[rows] == 1)))
+    return n_unique / known.people.size

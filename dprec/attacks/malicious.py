@@ -154,14 +154,14 @@ class FakeProfiles:
         any_items = self.fillers == "random" or (self.fillers == "reversed" and levels.size == 1)
         weights = np.ones(raters.size) if any_items else raters.astype(np.float64)
         if self.fillers in ("popular", "favourites"):
-            by: Floats = raters.astype(np.float64)
+            appeal: Floats = raters.astype(np.float64)
             if self.fillers == "favourites" and levels.size > 1:
                 # How high each item is rated, less twice its standard error.
                 shares = self._shares
                 means = shares @ levels
                 variances = shares @ levels**2 - means**2
-                by = means - 2 * np.sqrt(variances / np.maximum(raters, 1))
-            first = np.argsort(-by, kind="stable")[: self._usual + self.targets.size]
+                appeal = means - 2 * np.sqrt(variances / np.maximum(raters, 1))
+            first = np.argsort(-appeal, kind="stable")[: self._usual + self.targets.size]
             weights = np.isin(np.arange(raters.size), first).astype(np.float64)
         weights[self.targets] = 0.0
         return weights
@@ -184,7 +184,7 @@ class FakeProfiles:
             return levels
         if self.fillers == "random":
             shares = np.tile(shares.mean(axis=0), (shares.shape[0], 1))
-        reached = np.cumsum(shares, axis=1)
-        draws = generator.random(items.size) * reached[items, -1]
-        levels[users, items] = 1 + (draws[:, None] >= reached[items, :-1]).sum(axis=1)
+        cumulative = np.cumsum(shares, axis=1)
+        draws = generator.random(items.size) * cumulative[items, -1]
+        levels[users, items] = 1 + (draws[:, None] >= cumulative[items, :-1]).sum(axis=1)
         return levels

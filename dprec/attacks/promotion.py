@@ -89,31 +89,33 @@ class Promotion(Attack):
         ways = [Way(filler, self.reports != "honest") for filler in fillers]
         if self.reports == "strongest":
             ways += [Way(filler, False) for filler in configured or ("contrast",)]
-        moved = {way: self._lied(game, targets, way, self.share) for way in ways}
+        results = {way: self._lied(game, targets, way, self.share) for way in ways}
         few_users = np.linspace(0, honest.n_users - 1, min(_FEW, honest.n_users)).astype(np.int64)
-        best = max(moved, key=lambda way: self._reached(standing_of(targets, honest, moved[way], few_users)))
+        best = max(
+            results, key=lambda way: self._reached(standing_of(targets, honest, results[way], few_users))
+        )
         many_users = np.linspace(0, honest.n_users - 1, min(_MANY, honest.n_users)).astype(np.int64)
         before, after = (
-            standing_of(targets, honest, shown, many_users) for shown in (game.shown, moved[best])
+            standing_of(targets, honest, shown, many_users) for shown in (game.shown, results[best])
         )
         number = number_of_malicious_users(honest.n_users, self.share)
         raters = ", ".join(str(np.count_nonzero(honest.items == target)) for target in targets)
         notes = (
             f"{number} malicious users beside {honest.n_users} honest ones; targets have {raters} raters.",
-            f"Of {len(moved)} ways: {best.fillers} fillers, {('honest', 'crafted')[best.crafted]} reports.",
+            f"Of {len(results)} ways: {best.fillers} fillers, {('honest', 'crafted')[best.crafted]} reports.",
         )
         figures = dict(zip(_FIGURES, map(Figure, after, before), strict=True))
         for share in self._course:
             again = share != self.share
-            shown = self._lied(game, targets, best, share) if again else moved[best]
-            reached = standing_of(targets, honest, shown, many_users)
-            figures |= zip(_by_share(share), map(Figure, reached, before), strict=False)
+            shown = self._lied(game, targets, best, share) if again else results[best]
+            standing = standing_of(targets, honest, shown, many_users)
+            figures |= zip(_by_share(share), map(Figure, standing, before), strict=False)
         return Attacked(figures, notes)
 
     def _reached(self, standing: "Standing") -> tuple[float, float]:
         """Return what ways to lie are compared by, the larger the better for the malicious users."""
-        towards = 1.0 if self.goal == "promote" else -1.0
-        return towards * standing.hit_rate, -towards * standing.rank
+        sign = 1.0 if self.goal == "promote" else -1.0
+        return sign * standing.hit_rate, -sign * standing.rank
 
     def _lied(self, game: Game, targets: Ints, way: "Way", share: float) -> Shown:
         """Return what honest users are shown beside malicious users who lie in some way."""
@@ -163,14 +165,16 @@ def standing_of(targets: Ints, honest: Ratings, shown: Shown, users: Ints) -> St
         predicted = scores[:, targets] if shown.scores is None else _cells(shown.predict, block, targets)
         scores = np.where(candidates, scores, -np.inf)
         # Before a target is what has a higher score, or the same and an earlier word.
-        reached = scores[:, targets, None]
-        earlier = (scores[:, None] == reached) & (ties < ties[targets, None])
-        ranks.append(1 + ((scores[:, None] > reached) | earlier).sum(axis=2))
+        target_scores = scores[:, targets, None]
+        earlier = (scores[:, None] == target_scores) & (ties < ties[targets, None])
+        ranks.append(1 + ((scores[:, None] > target_scores) | earlier).sum(axis=2))
         predictions.append(np.where(candidates[:, targets], predicted, np.nan))
     places, predicted = np.concatenate(ranks), np.concatenate(predictions)
-    judged = ~np.isnan(predicted)
+    is_candidate = ~np.isnan(predicted)
     by_target = [
-        (places[mask, target], predicted[mask, target]) for target, mask in enumerate(judged.T) if mask.any()
+        (places[mask, target], predicted[mask, target])
+        for target, mask in enumerate(is_candidate.T)
+        if mask.any()
     ]
     if not by_target:
         return Standing(np.nan, np.nan, np.nan)
@@ -213,10 +217,12 @@ class Damage(Attack):
         number = number_of_malicious_users(honest.n_users, self.share)
         lies = FakeProfiles(honest, np.zeros(0, dtype=np.int64), 1, "reversed")
         profiles = lies.made(number, draws)
-        lied = game.with_malicious_users(MaliciousUsers(profiles, crafted=self.reports == "crafted"))
+        with_malicious = game.with_malicious_users(
+            MaliciousUsers(profiles, crafted=self.reports == "crafted")
+        )
         figures = {}
         for name, (metric, side) in _METRICS.items():
-            was, became = game.shown.accuracy.get(metric), lied.accuracy.get(metric)
-            worse = None if was is None or became is None else side * (became - was)
+            accuracy, accuracy_with = game.shown.accuracy.get(metric), with_malicious.accuracy.get(metric)
+            worse = None if accuracy is None or accuracy_with is None else side * (accuracy_with - accuracy)
             figures[name] = Figure(worse, 0.0)
         return Attacked(figures, (f"{number} malicious users beside {honest.n_users} honest ones.",))

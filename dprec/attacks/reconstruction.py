@@ -94,14 +94,14 @@ def _of_sides(reports: ResidualReports, observed: Observations, truth: Ratings) 
     means = np.bincount(users, of_items[observed.items], truth.n_users) / np.maximum(counts, 1)
     spread = float(np.std(truth.user_means() - means)) + 1e-9
     rating_places, present = places_among(observed, truth)
-    answered = reports.cells[present[reports.cells]]
-    above = scipy.special.ndtr((values - means[users[answered], None]) / spread)
-    chosen = present[reports.cells]
-    lies = reports.lies[chosen][:, None]
+    ratings = reports.cells[present[reports.cells]]
+    above = scipy.special.ndtr((values - means[users[ratings], None]) / spread)
+    with_rating = present[reports.cells]
+    lies = reports.lies[with_rating][:, None]
     yes = lies + (1 - 2 * lies) * above
     with np.errstate(divide="ignore"):
-        table = np.log(np.where(reports.above[chosen][:, None], yes, 1 - yes))
-    yield LevelEvidence(rating_places[answered], np.arange(answered.size), np.maximum(table, _IMPOSSIBLE))
+        table = np.log(np.where(reports.above[with_rating][:, None], yes, 1 - yes))
+    yield LevelEvidence(rating_places[ratings], np.arange(ratings.size), np.maximum(table, _IMPOSSIBLE))
 
 
 TRUSTED = "The server is given the ratings as they are."
@@ -125,11 +125,11 @@ class Reconstruction(Attack):
     def perform(self, game: Game) -> Attacked:
         """Guess all ratings; see `Attack`."""
         trusted, of_users = game.transcript.trusted, self.background == "users"
-        reached = guessed(game.truth, game.transcript.reports, trusted=trusted, of_users=of_users)
+        figures = guessed(game.truth, game.transcript.reports, trusted=trusted, of_users=of_users)
         notes: tuple[str, ...] = (TRUSTED,) if trusted else ()
-        if reached[0].value is None:
+        if figures[0].value is None:
             notes = ("There are no levels to recover.",)
-        return Attacked(dict(zip(self.figures(), reached, strict=True)), notes)
+        return Attacked(dict(zip(self.figures(), figures, strict=True)), notes)
 
 
 def guessed(
@@ -169,8 +169,8 @@ def guessed(
             right, posterior = merged.argmax(axis=1)[levels], (level_shares * likelihoods) @ merged
             guesses = (shares.argmax(axis=1) for shares in (prior @ merged, posterior))
             tally[:, place] += [np.count_nonzero(guess == right) for guess in guesses]
-    baselines, reached = (tally / truth.count).tolist()
-    level, sign = map(Figure, (1.0, 1.0) if trusted else reached, baselines)
+    baselines, accuracies = (tally / truth.count).tolist()
+    level, sign = map(Figure, (1.0, 1.0) if trusted else accuracies, baselines)
     return level, sign
 
 

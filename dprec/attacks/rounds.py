@@ -90,18 +90,18 @@ class Rounds(Attack):
         """Return how well the uploads of one round, and of all, rank users by whether they rated an item."""
         truth, uploads = game.truth, game.transcript.uploads
         random = generator(game.seed, "profiles that an attack makes up")
-        chosen = np.sort(random.permutation(truth.n_users)[: self.users])
+        people = np.sort(random.permutation(truth.n_users)[: self.users])
         made_up = profiles_like(truth, self.made_up, random)
-        rated = truth.to_sets()[chosen].toarray() > 0
+        rated = truth.to_sets()[people].toarray() > 0
         curve, pairs = between_users(game), pairs_of(rated)
         bound = None if curve is None else min(1.0, curve.auc + math.sqrt(-math.log(FAILURE) / (2 * pairs)))
-        evidence = np.zeros((chosen.size, truth.n_items))
+        evidence = np.zeros((people.size, truth.n_items))
         figures: dict[str, Figure] = {}
         for upload in uploads:
-            evidence += evidence_of(upload, chosen, made_up)
-            reached = Figure(within_items(evidence, rated), 0.5, bound)
-            figures.setdefault("rounds_membership_auc_first", reached)
-            figures["rounds_membership_auc"] = reached
+            evidence += evidence_of(upload, people, made_up)
+            figure = Figure(within_items(evidence, rated), 0.5, bound)
+            figures.setdefault("rounds_membership_auc_first", figure)
+            figures["rounds_membership_auc"] = figure
         share = np.count_nonzero(evidence) / max(evidence.size, 1)
         pairs_told = f"{100 * share:.3g} % of all pairs of a user and an item"
         notes.append(f"Uploads tell something of {pairs_told}; others rank alike.")
@@ -117,8 +117,8 @@ def profiles_like(ratings: Ratings, count: int, random: np.random.Generator) -> 
     _, items = had.nonzero()
     values = np.full(items.size, np.nan)
     if not ratings.scale.implicit:
-        reached = random.random(items.size)[:, None] >= item_shares.shares.cumsum(axis=1)[items, :-1]
-        values = ratings.scale.values[reached.sum(axis=1)]
+        passed = random.random(items.size)[:, None] >= item_shares.shares.cumsum(axis=1)[items, :-1]
+        values = ratings.scale.values[passed.sum(axis=1)]
     return Profiles(offsets(had.sum(axis=1)), items.astype(np.int32), values, ratings.n_items)
 
 
@@ -146,8 +146,8 @@ def _moments(upload: Upload, made_up: Profiles) -> tuple[Floats, Floats]:
             sums.append(np.reshape(summed, (2, per_item, n_items)))
     of_raters = np.sum(sums, axis=0)
     raters = np.bincount(made_up.items, minlength=n_items).astype(np.float64)
-    usual = of_raters.sum(axis=2, keepdims=True) / max(raters.sum(), 1)
-    with_item = (of_raters + _FEW * usual) / (raters + _FEW)
+    mean_moments = of_raters.sum(axis=2, keepdims=True) / max(raters.sum(), 1)
+    with_item = (of_raters + _FEW * mean_moments) / (raters + _FEW)
     of_all = totals.reshape(2, 1 if per_item is None else n_items, -1).swapaxes(1, 2)
     without = (of_all - of_raters) / np.maximum(devices - raters, 1)
     moments = np.stack([without, with_item])

@@ -99,8 +99,8 @@ class Targets:
             if embeddings.size:
                 # How close the items of each user are, in dimensions of equal spread over the ratings.
                 spreads = np.sqrt(self.raters @ embeddings**2 / max(int(self.raters.sum()), 1))
-                even = embeddings / np.where(spreads > _NOTHING, spreads, np.inf)
-                statistics.append(((sets @ even) ** 2).sum(axis=1) - sets @ (even**2).sum(axis=1))
+                scaled = embeddings / np.where(spreads > _NOTHING, spreads, np.inf)
+                statistics.append(((sets @ scaled) ** 2).sum(axis=1) - sets @ (scaled**2).sum(axis=1))
         for weights, items in () if released is None else released.weights:
             # What the items of each user say of each other.
             item_sets = scipy.sparse.csr_array(sets[:, items])
@@ -199,8 +199,8 @@ class ShadowModels(Attack):
         figures, measured = ranked(evidence.ravel(), target_present.ravel(), "shadow_auc", _FALSE_POSITIVES)
         notes = [measured]
         if not game.hides_item_sets:
-            seen = "the server is shown item sets, and what is released rests on them."
-            notes.append(f"No epsilon covers who took part: {seen}")
+            reason = "the server is shown item sets, and what is released rests on them."
+            notes.append(f"No epsilon covers who took part: {reason}")
         return Attacked(figures, tuple(notes))
 
 

@@ -69,10 +69,10 @@ class SumsMembership(Attack):
         for run in range(self.runs):
             transcript = game.again(everybody, run) if run else game.transcript
             cases = Cases.drawn(game.truth, self.cases, random)
-            outcomes.append((*evidence_of(transcript.parted_sums, cases, game.truth), cases.there))
-        evidence, apart, there = (np.concatenate(column) for column in zip(*outcomes, strict=True))
+            outcomes.append((*evidence_of(transcript.parted_sums, cases, game.truth), cases.present))
+        evidence, apart, present = (np.concatenate(column) for column in zip(*outcomes, strict=True))
         area, true = self.named
-        figures, measured = ranked(evidence, there, area, {true: FALSE_POSITIVES})
+        figures, measured = ranked(evidence, present, area, {true: FALSE_POSITIVES})
         best, largest = best_with(apart), float(apart.max(initial=0.0))
         note = (
             f"One item moves the sums by {float(np.median(apart)):.4g} deviations of their noise in the "
@@ -106,7 +106,7 @@ class Cases:
     users: Ints
     ratings: Ints
     """Places of the ratings in their users' profiles."""
-    there: Bools
+    present: Bools
     """Whether the sum is with it, as released, or without."""
 
     @classmethod
@@ -139,10 +139,10 @@ def evidence_of(sums: Sequence[ReleasedSum], cases: Cases, truth: Ratings) -> tu
     for block, with_item, without in cases.profiles(truth):
         for summed, residual in zip(sums, noise, strict=True):
             assert summed.added is not None
-            moved = summed.added(with_item) - summed.added(without)
+            moves = summed.added(with_item) - summed.added(without)
             precision = max(summed.deviation, _LEAST_DEVIATION) ** -2
-            lengths = precision * moved.power(2).sum(axis=1)
-            side = np.where(cases.there[block], 0.5, -0.5)
-            evidence[block] += precision * (moved @ residual) + side * lengths
+            lengths = precision * moves.power(2).sum(axis=1)
+            side = np.where(cases.present[block], 0.5, -0.5)
+            evidence[block] += precision * (moves @ residual) + side * lengths
             squared[block] += lengths
     return evidence, np.sqrt(squared)
