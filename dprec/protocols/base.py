@@ -163,22 +163,22 @@ class Protocol(Options):
     def facts(self) -> Facts:
         """What others ask; see `facts_of`."""
 
-    def facts_of(self, *, private: bool | None = None, **own: Any) -> Facts:
+    def facts_of(self, *, private: bool | None = None, **overrides: Any) -> Facts:
         """Return facts, by default with the names of mechanism and completion and what a budget says.
 
         ``private``: by default, whether there is a budget.
         """
         private = self.privacy is not None if private is None else private
-        several = self.privacy is not None and self.privacy.own
-        known: dict[str, Any] = {
+        personalised = self.privacy is not None and self.privacy.own
+        defaults: dict[str, Any] = {
             "protects": str(getattr(self, "mechanism", self).kind),
             "learns": str(getattr(self, "completion", self).kind),
             "predicts": self.predicted,
             "private": private,
-            "calibrated": private and not several,
+            "calibrated": private and not personalised,
             "draws_noise": private,
         }
-        return Facts(**known | own)
+        return Facts(**defaults | overrides)
 
     @abstractmethod
     def check(self, train: Any) -> None:
@@ -230,7 +230,7 @@ class Protocol(Options):
     def installed(self) -> Self:
         """What devices are given: the protocol, with defaults for what the server alone reads."""
         options = (field for field in dataclasses.fields(self) if "reader" in field.metadata)
-        unread = {each.name: each.default for each in options if each.default is not dataclasses.MISSING}
+        unread = {field.name: field.default for field in options if field.default is not dataclasses.MISSING}
         return replace(self, **unread)
 
     @property
@@ -370,7 +370,7 @@ class Protocol(Options):
         That is all options, but for those of ours that change no draw of devices or server.
         """
         options = dataclasses.fields(self) if is_ours(type(self)) else ()
-        late = {each.name for each in options if each.metadata.get("reader") == "result"}
+        late = {field.name for field in options if field.metadata.get("reader") == "result"}
         return json.dumps({name: value for name, value in as_values(self).items() if name not in late})
 
     @property
@@ -381,8 +381,8 @@ class Protocol(Options):
 
 def _kinds_where(base: type[Protocol], holds: Callable[[type[Protocol]], bool]) -> list[str]:
     """Return the kinds of ours, derived from a class, of which something holds."""
-    own = [base.kind] if base.kind and is_ours(base) and holds(base) else []
-    return [*own, *(kind for each in base.__subclasses__() for kind in _kinds_where(each, holds))]
+    kinds = [base.kind] if base.kind and is_ours(base) and holds(base) else []
+    return [*kinds, *(kind for subclass in base.__subclasses__() for kind in _kinds_where(subclass, holds))]
 
 
 def check_suits(protocol: Protocol, train: Ratings, test: Ratings | None = None) -> None:
@@ -399,8 +399,10 @@ def check_suits(protocol: Protocol, train: Ratings, test: Ratings | None = None)
         found = f"{protocol.kind!r}, which predicts ratings, with {train.scale.describe()}"
         kinds = ", ".join(dict.fromkeys(_kinds_where(Protocol, lambda kind: kind.predicted == "lists")))
         accepted = f"data with ratings, or a kind that ranks by sets: {kinds}"
-        own = [reference_of(each) for each in user_defined_classes(protocol) if hasattr(each, "predicted")]
-        for name in own[:1]:
+        references = [
+            reference_of(cls) for cls in user_defined_classes(protocol) if hasattr(cls, "predicted")
+        ]
+        for name in references[:1]:
             accepted = f'data with ratings, or predicted = "lists" in {name}, if it ranks by sets'
         raise SettingError("kind", found, accepted)
     suited = protocol.suited(Public.of(train))
@@ -415,8 +417,8 @@ def check_suits(protocol: Protocol, train: Ratings, test: Ratings | None = None)
 
 def declaring(protocol: Protocol, schedule: Schedule | None = None) -> tuple[type[Options], ...]:
     """Return the classes from outside on whose word alone the losses of a protocol rest, on a schedule."""
-    own = dict.fromkeys(user_defined_classes(protocol) + user_defined_classes(schedule))
-    return tuple(each for each in own if each.declares_loss())
+    classes = dict.fromkeys(user_defined_classes(protocol) + user_defined_classes(schedule))
+    return tuple(cls for cls in classes if cls.declares_loss())
 
 
 def guarantee_of(protocol: Protocol, shape: tuple[int, int], schedule: Schedule | None = None) -> Guarantee:
@@ -424,11 +426,11 @@ def guarantee_of(protocol: Protocol, shape: tuple[int, int], schedule: Schedule 
     return as_declared(protocol.guarantee(shape), declaring(protocol, schedule))
 
 
-def as_declared(guarantee: Guarantee, own: tuple[type[Options], ...]) -> Guarantee:
+def as_declared(guarantee: Guarantee, classes: tuple[type[Options], ...]) -> Guarantee:
     """Return a guarantee as it is where it rests on the word of classes from outside, if there are any."""
-    if guarantee.status == "none" or not own:
+    if guarantee.status == "none" or not classes:
         return guarantee
-    names = " and ".join(map(reference_of, own))
+    names = " and ".join(map(reference_of, classes))
     reason = (
         f"the loss, what is hidden and who is trusted are the word of {names}, and nothing here follows from "
         "its code. dprec audit measures what is sent."

@@ -75,22 +75,22 @@ class NothingSentProtocol(SilentProtocol):
         if self.prior is not None and not low <= self.prior <= high:
             raise SettingError("prior", f"{self.prior:g}", f"a rating from {low:g} to {high:g}")
 
-    def alone(self, held: Ratings, catalogue: Catalogue | None, public_seed: int = 0) -> Alone:
+    def alone(self, ratings: Ratings, catalogue: Catalogue | None, public_seed: int = 0) -> Alone:
         """Return the means of the users' own ratings, or what a device makes of what is public."""
-        if (catalogue is not None or self.shares) and not is_binary(held.scale):
+        if (catalogue is not None or self.shares) and not is_binary(ratings.scale):
             note = "Devices weigh what is public about the items (dataset.items)."
             notes = () if catalogue is None else (note,)
-            return Alone(self._weighing(held, catalogue).predict, notes=notes)
-        middle = (held.scale.low + held.scale.high) / 2
-        own = own_averages(held, middle if self.prior is None else self.prior, self.prior_ratings)
-        return Alone(own.predict, own.predict_rows, diagnostics=own.diagnostics)
+            return Alone(self._weighing(ratings, catalogue).predict, notes=notes)
+        middle = (ratings.scale.low + ratings.scale.high) / 2
+        averages = own_averages(ratings, middle if self.prior is None else self.prior, self.prior_ratings)
+        return Alone(averages.predict, averages.predict_rows, diagnostics=averages.diagnostics)
 
-    def _weighing(self, held: Ratings, catalogue: Catalogue | None) -> Devices:
+    def _weighing(self, ratings: Ratings, catalogue: Catalogue | None) -> Devices:
         """Return devices that were sent a table in which nothing was learned from anybody."""
         options = SecretSetOptions(histogram=self.histogram, process=self.process)
         protocol = SecretSetProtocol(sums=options)
-        untaught = protocol.server(Public.of(held), catalogue, 0).learned.encode()
-        return protocol.device(untaught, held.n_items, held.scale).devices(held)
+        untaught = protocol.server(Public.of(ratings), catalogue, 0).learned.encode()
+        return protocol.device(untaught, ratings.n_items, ratings.scale).devices(ratings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,19 +110,19 @@ class RandomListProtocol(SilentProtocol):
         """Devices that know nothing but the catalogue."""
         return self.facts_of(private=False, protects="none", baseline="nothing-sent")
 
-    def alone(self, held: Ratings, catalogue: Catalogue | None, public_seed: int) -> Alone:
+    def alone(self, ratings: Ratings, catalogue: Catalogue | None, public_seed: int) -> Alone:
         """Draw the orders, or what decides between items that are as like to a user's own."""
         seed = public_seed % (1 << 64)
         if not self.content or catalogue is None:
             return Alone(lambda users, items: uniforms(public_words(seed, users, items)))
-        model = ListModel.of(np.ones(held.n_items), catalogue, ItemTable.nothing())
-        sets, items = held.to_sets(), np.arange(held.n_items)
+        model = ListModel.of(np.ones(ratings.n_items), catalogue, ItemTable.nothing())
+        sets, items = ratings.to_sets(), np.arange(ratings.n_items)
 
         def predict_rows(users: AnyInts, n_items: int) -> Floats:
             order = uniforms(public_words(seed, np.repeat(users, n_items), np.tile(items, len(users))))
             return np.round(model.scores(sets[users]), 9) + 1e-9 * order.reshape(-1, n_items)
 
-        return Alone(cells_from_rows(predict_rows, held.n_items), predict_rows)
+        return Alone(cells_from_rows(predict_rows, ratings.n_items), predict_rows)
 
 
 _TRUE = Raw()
@@ -177,15 +177,15 @@ class GlobalMeanProtocol(CollectionProtocol):
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of the channel for a whole profile, if there is a budget."""
-        seen = "Whether a user has any rating at all is not hidden."
+        note = "Whether a user has any rating at all is not hidden."
         if not self.mechanism.sends_values:
             why = "nothing that is sent depends on any rating."
-            return Guarantee("proved", "local", True, why, notes=(seen,))
+            return Guarantee("proved", "local", True, why, notes=(note,))
         if self.privacy is None:
             return Guarantee("none", "central", True, "the server receives every user's true mean.")
         notes = ["One number is sent for a whole profile, so the loss per rating is at most that per user."]
         if not self.mechanism.report_family.hides_items:
-            notes.append(seen)
+            notes.append(note)
         return Guarantee("proved", "local", True, f"{sharing.EXACT_CHANNEL}.", notes=tuple(notes))
 
     def learn(self, received: float, channel: DeviceChannel | None) -> float:

@@ -51,23 +51,23 @@ class BestProtocol(PickingProtocol):
 
     def of_data(self, predicted: Predicted) -> BestProtocol:
         """Return the same promise, about data that hold ratings, or sets; see `_resolved` for errors."""
-        promised = _AS_DATA_SAY[predicted](**self.entries())
-        promised._resolved(predicted)
-        return promised
+        protocol = _AS_DATA_SAY[predicted](**self.entries())
+        protocol._resolved(predicted)
+        return protocol
 
     def pick(self, public: Public | None) -> tuple[Protocol, str]:
         """Return what tells most of the candidates, and why, in a sentence."""
         predicted = self.predicted
         if public is not None:
             predicted = "lists" if public.scale.implicit else "ratings"
-        asked = self._resolved(predicted)
-        rules = KEPT_BY[predicted][asked.privacy.per, asked.item_set or "hidden"]
-        offers = [offer for rule in rules if (offer := rule(asked, public)) is not None]
+        promise = self._resolved(predicted)
+        rules = KEPT_BY[predicted][promise.privacy.per, promise.item_set or "hidden"]
+        offers = [offer for rule in rules if (offer := rule(promise, public)) is not None]
         if not offers:
             raise SettingError("predicts", "'server', for what is promised", "'device'")
         # Before any size is known, the first.
-        taken = offers[0] if public is None else max(offers, key=lambda offer: offer.told)
-        return taken.protocol, f"Best picked {taken.name}: {taken.why}."
+        best = offers[0] if public is None else max(offers, key=lambda offer: offer.worth)
+        return best.protocol, f"Best picked {best.name}: {best.why}."
 
     def _resolved(self, predicted: Predicted) -> BestProtocol:
         """Return the promise with what follows from what is protected; SettingError if it means nothing."""
@@ -99,8 +99,8 @@ class BestProtocol(PickingProtocol):
     @property
     def stated(self) -> dict[str, str]:
         """The promise, whatever keeps it."""
-        asked = self._resolved(self.predicted)
-        return {"per": asked.privacy.per, "item_set": asked.item_set or "hidden", "trust": asked.trust}
+        promise = self._resolved(self.predicted)
+        return {"per": promise.privacy.per, "item_set": promise.item_set or "hidden", "trust": promise.trust}
 
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol at a budget; what protects more than a rating does so at the same epsilon."""

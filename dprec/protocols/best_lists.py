@@ -30,54 +30,56 @@ MOST_NOISE = 6.5e-3
 """Noise of a number and of a user up to which a table is best."""
 
 
-def single_items(asked: PickingProtocol, public: Public | None) -> Offer:
+def single_items(promise: PickingProtocol, public: Public | None) -> Offer:
     """Offer a randomised answer about every item."""
     why = "single items are promised, which takes no trust"
-    return Offer(RandomizedSetsProtocol(privacy=asked.privacy, max_bytes_down=asked.max_bytes_down), why)
+    return Offer(RandomizedSetsProtocol(privacy=promise.privacy, max_bytes_down=promise.max_bytes_down), why)
 
 
-def list_table(asked: PickingProtocol, public: Public | None) -> Offer:
+def list_table(promise: PickingProtocol, public: Public | None) -> Offer:
     """Offer a table or popularity, by the noise of a sum; with less trust where that cannot be had.
 
     Sums of few users are refused under a trust where colluders could know the rest, or fakes would be many.
     """
     if public is None:
-        return Offer(table_under(asked, asked.trust), "users, items and what is public about these decide")
-    trusts = list(reversed(LEAST_TRUST_FIRST[: LEAST_TRUST_FIRST.index(asked.trust) + 1]))
+        return Offer(
+            table_under(promise, promise.trust), "users, items and what is public about these decide"
+        )
+    trusts = list(reversed(LEAST_TRUST_FIRST[: LEAST_TRUST_FIRST.index(promise.trust) + 1]))
     for trust in trusts[:-1]:
         with suppress(SettingError):
-            return _by_noise(asked, trust, public)
-    return _by_noise(asked, trusts[-1], public)
+            return _by_noise(promise, trust, public)
+    return _by_noise(promise, trusts[-1], public)
 
 
-def table_under(asked: PickingProtocol, trust: Trust) -> TableProtocol:
+def table_under(promise: PickingProtocol, trust: Trust) -> TableProtocol:
     """Return the table that keeps a promise, by whom users trust to add up."""
     aggregation = AGGREGATIONS[trust]
     kind = PairsInBlanketProtocol if trust == "shuffle" else GramProtocol
     return kind(
-        privacy=replace(asked.privacy, composition="sum" if aggregation.by_itself else "pld"),
-        adjacency=asked.adjacency,
+        privacy=replace(promise.privacy, composition="sum" if aggregation.by_itself else "pld"),
+        adjacency=promise.adjacency,
         aggregation=aggregation,
-        max_bytes_up=asked.max_bytes_up,
-        max_bytes_down=asked.max_bytes_down,
-        table=PairTableOptions(fewest=asked.fewest),
+        max_bytes_up=promise.max_bytes_up,
+        max_bytes_down=promise.max_bytes_down,
+        table=PairTableOptions(fewest=promise.fewest),
     )
 
 
-def _by_noise(asked: PickingProtocol, trust: Trust, public: Public) -> Offer:
+def _by_noise(promise: PickingProtocol, trust: Trust, public: Public) -> Offer:
     """Offer a table or popularity; SettingError where the sums of so many users cannot be had."""
-    table = table_under(asked, trust)
+    table = table_under(promise, trust)
     suited = table.suited(public)
     noise = suited.noise_of_tables(public)(suited.table.items or 0)
     picked: Protocol = table
     if noise > MOST_NOISE:
         picked = PopularityProtocol(
             privacy=table.privacy,
-            adjacency=asked.adjacency,
+            adjacency=promise.adjacency,
             content=True,
-            fewest=asked.fewest,
-            max_bytes_up=asked.max_bytes_up,
-            max_bytes_down=asked.max_bytes_down,
+            fewest=promise.fewest,
+            max_bytes_up=promise.max_bytes_up,
+            max_bytes_down=promise.max_bytes_down,
             aggregation=table.aggregation,
         )
     picked.suited(public).check(public)

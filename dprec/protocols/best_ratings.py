@@ -107,8 +107,8 @@ class Sizes:
         of_counts = mechanism.groups * moved / (noise + counted * _COUNTED_VARIANCE)
         return self._error(mechanism.bits * self.information(bit, epsilon), of_counts)
 
-    def _error(self, told: float, of_counts: Floats) -> float:
-        of_users, of_items = self.of_users * told, self.of_items * told
+    def _error(self, fisher: float, of_counts: Floats) -> float:
+        of_users, of_items = self.of_users * fisher, self.of_items * fisher
         biases = (1 / (1 / _USERS + of_users + of_counts)).mean() + (1 / (1 / _ITEMS + of_items)).mean()
         return float(biases + _FACTORS * (1 - _learned(of_users).mean() * _learned(of_items).mean()))
 
@@ -122,9 +122,9 @@ def _of_a_rating(counts: AnyInts) -> Floats:
     return reaching
 
 
-def _learned(told: Floats) -> Floats:
+def _learned(fisher: Floats) -> Floats:
     """Return the share of the factors that so much information leaves known, for users or for items."""
-    of_each = told * _FACTORS / _DIMENSIONS
+    of_each = fisher * _FACTORS / _DIMENSIONS
     learned: Floats = of_each / (1 + of_each)
     return learned
 
@@ -150,126 +150,125 @@ AGGREGATIONS: Mapping[Trust, Aggregation] = {
 """Who adds up, by whom users trust."""
 
 
-def one_report(asked: PickingProtocol, mechanism: mechanisms.Mechanism) -> OneShotProtocol:
+def one_report(promise: PickingProtocol, mechanism: mechanisms.Mechanism) -> OneShotProtocol:
     """Return the protocol in which every device reports once, by a mechanism that keeps the promise."""
     reports = mechanism.report_family
     completion = Calibrated(histogram=PUBLIC, factors=_RANK if reports.of_single_ratings() else 0)
     if reports.hides_items and reports.by_cell:
         completion = replace(completion, sweeps=_HIDDEN_SWEEPS)
-    privacy = asked.privacy if reports.composes else replace(asked.privacy, composition="sum")
+    privacy = promise.privacy if reports.composes else replace(promise.privacy, composition="sum")
     return OneShotProtocol(
         privacy=privacy,
         mechanism=mechanism,
         completion=completion,
-        personalization="on-device" if asked.predicts == "device" else "none",
-        item_embeddings=asked.item_embeddings,
-        guard=asked.guard,
-        max_bytes_down=asked.max_bytes_down,
+        personalization="on-device" if promise.predicts == "device" else "none",
+        item_embeddings=promise.item_embeddings,
+        guard=promise.guard,
+        max_bytes_down=promise.max_bytes_down,
     )
 
 
-def values_one_by_one(asked: PickingProtocol, public: Public | None) -> Offer:
+def values_one_by_one(promise: PickingProtocol, public: Public | None) -> Offer:
     """Offer symbols, bits or counts about single ratings, whichever say most."""
-    mechanism = most_telling(asked, None if public is None else Sizes.of(public))
-    who = "devices predict" if asked.predicts == "device" else "the server predicts"
+    mechanism = most_telling(promise, None if public is None else Sizes.of(public))
+    who = "devices predict" if promise.predicts == "device" else "the server predicts"
     why = {
-        "bits-and-counts": f"{who}, and epsilon per rating is at most {COUNTS_UP_TO[asked.predicts]:g}, or "
+        "bits-and-counts": f"{who}, and epsilon per rating is at most {COUNTS_UP_TO[promise.predicts]:g}, or "
         "so small that counts tell more of these ratings, by Fisher information",
         "threshold-bit": "of these levels, whose shares are not public, a bit tells most at this epsilon",
         "fisher-optimal": "its symbols say most about a rating at any epsilon",
     }
-    return Offer(one_report(asked, mechanism), why[mechanism.kind])
+    return Offer(one_report(promise, mechanism), why[mechanism.kind])
 
 
-def most_telling(asked: PickingProtocol, sizes: Sizes | None) -> mechanisms.Mechanism:
+def most_telling(promise: PickingProtocol, sizes: Sizes | None) -> mechanisms.Mechanism:
     """Return what tells most about single ratings at a budget, of which these sizes are public."""
-    epsilon, by_counts = asked.privacy.epsilon, mechanisms.BitsAndCounts()
+    epsilon, by_counts = promise.privacy.epsilon, mechanisms.BitsAndCounts()
     # The most informative symbols, or a bit if it tells more where no shares are public.
     symbols: mechanisms.Mechanism = mechanisms.FisherOptimal(histogram=PUBLIC)
     if sizes is not None:
         bit = mechanisms.ThresholdBit()
-        told = sizes.information(symbols, epsilon)
-        symbols = bit if sizes.information(bit, epsilon) > _MORE * told else symbols
-    if asked.privacy.own:
+        of_symbols = sizes.information(symbols, epsilon)
+        symbols = bit if sizes.information(bit, epsilon) > _MORE * of_symbols else symbols
+    if promise.privacy.own:
         return symbols
-    if epsilon <= COUNTS_UP_TO[asked.predicts]:
+    if epsilon <= COUNTS_UP_TO[promise.predicts]:
         return by_counts
-    if sizes is None or asked.predicts == "device":
+    if sizes is None or promise.predicts == "device":
         return symbols  # a device knows its user's level
     counted = sizes.error_of_counts(by_counts, epsilon)
     return by_counts if counted < sizes.error_of_symbols(symbols, epsilon) else symbols
 
 
-def all_values_together(asked: PickingProtocol, public: Public | None) -> Offer:
+def all_values_together(promise: PickingProtocol, public: Public | None) -> Offer:
     """Offer bits about what a user's ratings are above its own mean."""
     why = "all values of a user are protected together, and the item set is seen"
-    return Offer(one_report(asked, mechanisms.ResidualBits()), why)
+    return Offer(one_report(promise, mechanisms.ResidualBits()), why)
 
 
-def every_cell(asked: PickingProtocol, public: Public | None) -> Offer | None:
+def every_cell(promise: PickingProtocol, public: Public | None) -> Offer | None:
     """Offer an answer about every cell: not rated, low or high."""
     why = "every cell is reported, rated or not, which tells most of these items at this epsilon"
-    told = 0.0 if public is None else told_by_cells(asked.privacy.epsilon, public)
-    return _report_of_profile(
-        asked, public, Offer(one_report(asked, mechanisms.HiddenThreshold()), why, told)
-    )
+    worth = 0.0 if public is None else told_by_cells(promise.privacy.epsilon, public)
+    offer = Offer(one_report(promise, mechanisms.HiddenThreshold()), why, worth)
+    return _report_of_profile(promise, public, offer)
 
 
-def some_answers(asked: PickingProtocol, public: Public | None) -> Offer | None:
+def some_answers(promise: PickingProtocol, public: Public | None) -> Offer | None:
     """Offer an answer or a few about a whole profile, from some epsilon on."""
-    if public is not None and asked.privacy.epsilon < ANSWERS_FROM and asked.predicts == "device":
+    if public is not None and promise.privacy.epsilon < ANSWERS_FROM and promise.predicts == "device":
         return None
     why = "an answer or a few about a whole profile need no trust, and tell more than sums that need none"
-    told = 0.0 if public is None else told_by_sums(summed(asked, "local"), public)
-    return _report_of_profile(asked, public, Offer(one_report(asked, mechanisms.UserLevelBit()), why, told))
+    worth = 0.0 if public is None else told_by_sums(summed(promise, "local"), public)
+    offer = Offer(one_report(promise, mechanisms.UserLevelBit()), why, worth)
+    return _report_of_profile(promise, public, offer)
 
 
-def _report_of_profile(asked: PickingProtocol, public: Public | None, offer: Offer) -> Offer | None:
+def _report_of_profile(promise: PickingProtocol, public: Public | None, offer: Offer) -> Offer | None:
     """Return what is offered to devices that know something of the items; None where that is worth more."""
-    if public is None or not public.content or asked.predicts == "server" or offer.told >= TELLING:
+    if public is None or not public.content or promise.predicts == "server" or offer.worth >= TELLING:
         return offer
     # Where little is learned, devices rely on what is public as those do that send nothing.
     protocol = replace(offer.protocol, process=NothingSentProtocol().process)  # type: ignore[call-arg]
-    return replace(offer, protocol=protocol) if offer.told >= WORTH else None
+    return replace(offer, protocol=protocol) if offer.worth >= WORTH else None
 
 
-def sums(asked: PickingProtocol, public: Public | None) -> Offer | None:
+def sums(promise: PickingProtocol, public: Public | None) -> Offer | None:
     """Offer sums of whole profiles, by whom users trust to add up; a promise per user holds per cell, too.
 
     Where these are too large, by somebody who needs less trust.
     """
-    if asked.predicts == "server":
+    if promise.predicts == "server":
         return None
     why = "sums of whole profiles tell most of these items, for their noise"
     if public is None:
-        return Offer(summed(asked, asked.trust), why)
-    most = LEAST_TRUST_FIRST.index(asked.trust)
+        return Offer(summed(promise, promise.trust), why)
     # Where nobody is trusted, cells tell more, and answers do at some epsilon.
-    alone = asked.privacy.per == "user" and asked.privacy.epsilon < ANSWERS_FROM
-    for trust in reversed(LEAST_TRUST_FIRST[0 if alone else 1 : most + 1]):
-        fitting = within_bytes(summed(asked, trust), public, asked.max_bytes_up)
+    start = 0 if promise.privacy.per == "user" and promise.privacy.epsilon < ANSWERS_FROM else 1
+    for trust in reversed(LEAST_TRUST_FIRST[start : LEAST_TRUST_FIRST.index(promise.trust) + 1]):
+        fitting = within_bytes(summed(promise, trust), public, promise.max_bytes_up)
         if fitting is not None:
-            told = told_by_sums(fitting, public)
-            if public.content and told < WORTH:
+            worth = told_by_sums(fitting, public)
+            if public.content and worth < WORTH:
                 return None
-            return Offer(fitting, why, told if asked.privacy.per == "user" else WORTH_TRUST * told)
+            return Offer(fitting, why, worth if promise.privacy.per == "user" else WORTH_TRUST * worth)
     return None
 
 
-def summed(asked: PickingProtocol, trust: Trust) -> SecretSetProtocol:
+def summed(promise: PickingProtocol, trust: Trust) -> SecretSetProtocol:
     """Return sums that keep the promise for a whole profile, by who is trusted to add up."""
     aggregation = AGGREGATIONS[trust]
     composition: Literal["sum", "pld"] = "sum" if aggregation.by_itself else "pld"
     return SecretSetProtocol(
-        privacy=replace(asked.privacy, per="user", composition=composition),
-        adjacency=asked.adjacency,
+        privacy=replace(promise.privacy, per="user", composition=composition),
+        adjacency=promise.adjacency,
         aggregation=aggregation,
         sums=SecretSetOptions(histogram=PUBLIC),
-        max_bytes_down=asked.max_bytes_down,
+        max_bytes_down=promise.max_bytes_down,
     )
 
 
-def within_bytes(protocol: SecretSetProtocol, public: Public, most: int) -> SecretSetProtocol | None:
+def within_bytes(protocol: SecretSetProtocol, public: Public, max_bytes: int) -> SecretSetProtocol | None:
     """Return sums of so many features that a user sends no more bytes than the most; None where none do."""
     features = protocol.sums.features
     while features:
@@ -279,15 +278,15 @@ def within_bytes(protocol: SecretSetProtocol, public: Public, most: int) -> Secr
         except SettingError:  # for so few users, or so little budget, there is no sum
             return None
         sent = fitting.sent(public, min(RATINGS, public.n_items))
-        if sent.reports * sent.bits <= 8 * most:
+        if sent.reports * sent.bits <= 8 * max_bytes:
             return fitting
         features //= 2
     return None
 
 
-def nothing(asked: PickingProtocol, public: Public | None) -> Offer | None:
+def nothing(promise: PickingProtocol, public: Public | None) -> Offer | None:
     """Offer that devices predict alone, by what is public."""
-    if asked.predicts == "server":
+    if promise.predicts == "server":
         return None
     why = "what may be said tells less, for its noise, than devices know by themselves"
     return Offer(NothingSentProtocol(shares=True), why)

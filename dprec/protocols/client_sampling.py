@@ -59,7 +59,7 @@ class SampledClients(Options):
 
     def draw(self, n_users: int, seed: int, round_index: int) -> Bools:
         """Return whether each user is asked in a round, shape (users,)."""
-        drawn = words(seed, "clients of a round", 0, n_users, round_index=round_index)
+        user_words = words(seed, "clients of a round", 0, n_users, round_index=round_index)
         if self.clients is not None:
-            return subset(self.clients, drawn)
-        return np.ones(n_users, dtype=np.bool_) if self.rate is None else uniforms(drawn) < self.rate
+            return subset(self.clients, user_words)
+        return np.ones(n_users, dtype=np.bool_) if self.rate is None else uniforms(user_words) < self.rate

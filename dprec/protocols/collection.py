@@ -82,10 +82,13 @@ class CollectionProtocol(Protocol):
         return family.influence_of_one(train.counts, of_values=self.adds_values)
 
     def accountant(
-        self, family: ReportFamily, counts: Ints, sent: Bools, told: Ints | None = None
+        self, family: ReportFamily, counts: Ints, sent: Bools, loss_inputs: Ints | None = None
     ) -> PrivacyAccountant:
-        """Return the account of everybody's report, of a family; see `ReportFamily.accountant`."""
-        return family.accountant(counts, sent, told)
+        """Return the account of everybody's report, of a family; see `ReportFamily.accountant`.
+
+        ``loss_inputs``: what reports say of each user beside the ratings, or what was asked after them.
+        """
+        return family.accountant(counts, sent, loss_inputs)
 
     def sent_symbols(self, people: Ratings) -> SentSymbols | None:
         """Return what can be read in the reports."""

@@ -78,7 +78,7 @@ class CollectiveServer(ItemServer):
         W, shape (rank, features), fits the features to the items' factors of the last round, in the
         coordinates of this one; features are in units of what factors add to a rating.
         """
-        known = self.features[self.model.popular] * (self.options.factor_deviation * self.span)
-        loadings = np.linalg.lstsq(self.model.factors @ root / self.model.gain, known)[0]
+        features = self.features[self.model.popular] * (self.options.factor_deviation * self.span)
+        loadings = np.linalg.lstsq(self.model.factors @ root / self.model.gain, features)[0]
         counted = weights * self.options.feature_weight
-        return counted[:, None, None] * (loadings @ loadings.T), counted[:, None] * (known @ loadings.T)
+        return counted[:, None, None] * (loadings @ loadings.T), counted[:, None] * (features @ loadings.T)

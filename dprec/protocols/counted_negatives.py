@@ -39,30 +39,30 @@ class CountedNegativesProtocol(SilentProtocol):
     @property
     def facts(self) -> Facts:
         """Devices that know their own items, and maybe what they are tested on."""
-        told = TOLD if self.spares_tested else None
-        return self.facts_of(private=False, protects="none", learns="random-list", baseline=told)
+        baseline = TOLD if self.spares_tested else None
+        return self.facts_of(private=False, protects="none", learns="random-list", baseline=baseline)
 
-    def alone(self, held: Ratings, catalogue: Catalogue | None, public_seed: int) -> Alone:
+    def alone(self, ratings: Ratings, catalogue: Catalogue | None, public_seed: int) -> Alone:
         """Return minus the numbers of draws, with equal ones in a random order.
 
-        ``held``: at level 0, items that devices never draw though their users do not have them.
+        ``ratings``: at level 0, items that devices never draw though their users do not have them.
         """
         seed = public_seed % (1 << 64)
 
         def predict_rows(users: AnyInts, n_items: int) -> Floats:
-            return np.stack([self._scores(held, int(user), seed) for user in users])
+            return np.stack([self._scores(ratings, int(user), seed) for user in users])
 
-        return Alone(cells_from_rows(predict_rows, held.n_items), predict_rows)
+        return Alone(cells_from_rows(predict_rows, ratings.n_items), predict_rows)
 
-    def _scores(self, held: Ratings, user: int, seed: int) -> Floats:
+    def _scores(self, ratings: Ratings, user: int, seed: int) -> Floats:
         """Return the scores of all items for a user, shape (items,)."""
-        known = slice(held.indptr[user], held.indptr[user + 1])
-        drawable = np.ones(held.n_items, dtype=np.bool_)
-        drawable[held.items[known]] = False
+        cells = slice(ratings.indptr[user], ratings.indptr[user + 1])
+        drawable = np.ones(ratings.n_items, dtype=np.bool_)
+        drawable[ratings.items[cells]] = False
         places = np.flatnonzero(drawable)
         random = generator_of(public_words(seed, np.full(2, user), np.arange(2)))
-        scores: Floats = random.uniform(size=held.n_items)
+        scores: Floats = random.uniform(size=ratings.n_items)
         if places.size:
-            draws = self.rounds * self.negatives * np.count_nonzero(held.levels[known])
+            draws = self.rounds * self.negatives * np.count_nonzero(ratings.levels[cells])
             scores[places] -= random.multinomial(draws, np.full(places.size, 1 / places.size))
         return scores

@@ -237,8 +237,8 @@ class FederatedProtocol(BroadcastProtocol):
                     raise SettingError("", *broken)
 
     def _start(self, n_items: int, scale: RatingScale, seed: int) -> Parameters:
-        made = self.model.start(n_items, scale, generator(seed, "parameters of a model"))
-        return arrays_of(self.model, "start returned", made)
+        parameters = self.model.start(n_items, scale, generator(seed, "parameters of a model"))
+        return arrays_of(self.model, "start returned", parameters)
 
     def _code(self, n_items: int, scale: RatingScale) -> UpdateCode:
         return code_of(self.model, n_items, scale, self.clip, self.deviation_on_devices, self.bit)
@@ -269,11 +269,11 @@ class FederatedProtocol(BroadcastProtocol):
     def _loss(self, moved: float) -> float:
         """Return what all rounds cost where a user moves updates of others by so many clips."""
         assert self.privacy is not None, "a protocol without a budget"
-        own, delta = 1 / self.multiplier, self.privacy.delta
+        own_distance, delta = 1 / self.multiplier, self.privacy.delta
         if self.amplified is not None:
-            farther = own + moved / (self.sensitivity * self.deviation)
+            farther = own_distance + moved / (self.sensitivity * self.deviation)
             return accounting.sampled_gaussian_epsilon(farther, self.amplified, self.rounds, delta)
-        distance = (self.sensitivity * own + moved / self.deviation) * float(np.sqrt(self.rounds))
+        distance = (self.sensitivity * own_distance + moved / self.deviation) * float(np.sqrt(self.rounds))
         return accounting.gaussian_epsilon(distance, delta)
 
     def _moved(self, users: int, scale: RatingScale, seed: int) -> float | None:
@@ -315,19 +315,19 @@ class FederatedProtocol(BroadcastProtocol):
         assert self.privacy is not None
         code, share, apart = UpdateCode(((trials,),), self.clip, 0.0), self.amplified.rate, self.sensitivity
         users = self.sampling.users or trials
-        told = np.zeros(trials)
+        log_ratios = np.zeros(trials)
         for number in range(1, self.rounds + 1):
             runs = [self.sampling.draw(users, seed + run, number) for run in range(-(-trials // users))]
             total = np.concatenate(runs)[:trials] * int(present * apart * STEPS)
             (released,), _ = code.released(total, 1, self.multiplier, ReleaseDraws(seed, number))
             exponent = (released / self.clip * apart - apart**2 / 2) / self.multiplier**2
-            told += np.logaddexp(np.log1p(-share), np.log(share) + exponent)
-        return _classes(told, self.privacy.epsilon / 8)
+            log_ratios += np.logaddexp(np.log1p(-share), np.log(share) + exponent)
+        return _classes(log_ratios, self.privacy.epsilon / 8)
 
     def model_bytes(self, public: Public) -> float:
         """Return what nodes hold of what devices keep: before a round, after it, and as it is told."""
         state = some_devices(self.model, 1, public.n_items, public.scale, 0).state
-        return 3.0 * public.n_users * sum(each.nbytes for each in state)
+        return 3.0 * public.n_users * sum(array.nbytes for array in state)
 
     def asked_at_once(self, users: int) -> float:
         """Return how many are drawn."""
@@ -385,10 +385,11 @@ class FederatedProtocol(BroadcastProtocol):
                 "for a user who is asked in every round, and who is asked in fewer loses less.",
             )
         # Given how many were drawn, the draws of a rate are no longer independent.
-        told = "which devices it asks" if self.sampling.rate is None else "which devices it asks, or how many"
+        number = "" if self.sampling.rate is None else ", or how many"
         return (
             "Epsilon counts on its staying hidden who is drawn in a round: it holds against whoever sees "
-            f"what is released, and not against the trusted server, or whoever sees {told}.",
+            f"what is released, and not against the trusted server, or whoever sees "
+            f"which devices it asks{number}.",
         )
 
     def device(self, received: bytes, n_items: int, scale: RatingScale, before: Any = None) -> ModelDevice:
@@ -417,7 +418,7 @@ class ModelDevice(AnsweringDevice):
     """As they are sent."""
     n_items: int
     scale: RatingScale
-    kept: State | None = None
+    state: State | None = None
     """What devices keep, where a simulation tells it; None for what they begin with."""
 
     def encode(self) -> bytes:
@@ -430,26 +431,29 @@ class ModelDevice(AnsweringDevice):
         users, items = np.indices((profiles.n_users, profiles.n_items))
         return np.asarray(predict(users.ravel(), items.ravel()), dtype=np.float64).reshape(users.shape)
 
-    def predicting(self, held: Ratings) -> Mapping[str, Any]:
+    def predicting(self, ratings: Ratings) -> Mapping[str, Any]:
         """Return what devices predict, once it was seen that two devices alone predict the same."""
-        devices, model = self._devices(held_profiles(held, np.arange(held.n_users))), self.protocol.model
+        devices, model = (
+            self._devices(held_profiles(ratings, np.arange(ratings.n_users))),
+            self.protocol.model,
+        )
         predicting = model.predicting(self.parameters, devices)
         if model.defines("predictor"):
-            pair = np.unique(np.linspace(0, held.n_users - 1, 2).astype(np.int64))
+            pair = np.unique(np.linspace(0, ratings.n_users - 1, 2).astype(np.int64))
             check_predictions(model, self.parameters, devices, predicting, pair)
         return predicting
 
     def _devices(self, profiles: Profiles) -> Devices:
         """Return devices that draw nothing, with what they keep."""
         keys = words(0, "devices that draw nothing", 0, 2 * profiles.n_users).reshape(-1, 2)
-        kept = self.kept
-        if kept is None:
-            kept = begun(self.protocol.model, self.n_items, self.scale, keys)
-        return Devices(profiles, kept, keys)
+        state = self.state
+        if state is None:
+            state = begun(self.protocol.model, self.n_items, self.scale, keys)
+        return Devices(profiles, state, keys)
 
-    def keeping(self, kept: State) -> ModelDevice:
+    def keeping(self, state: State) -> ModelDevice:
         """Return the device where a simulation knows what each user's keeps."""
-        return replace(self, kept=kept)
+        return replace(self, state=state)
 
     @property
     def users_at_once(self) -> int:
@@ -463,16 +467,16 @@ class ModelDevice(AnsweringDevice):
 
         Raises RunError where no update is finite.
         """
-        asked, finite, told = ~np.isnan(norms), np.isfinite(norms), np.isfinite(losses)
-        if asked.any() and not finite.any():
+        has_norm, finite, has_loss = ~np.isnan(norms), np.isfinite(norms), np.isfinite(losses)
+        if has_norm.any() and not finite.any():
             name = reference_of(type(self.protocol.model))
-            raise RunError(f"{name}: none of {int(asked.sum())} updates of round {round_index} is finite")
+            raise RunError(f"{name}: none of {int(has_norm.sum())} updates of round {round_index} is finite")
         figures = {"clip": self.coding.clip}
         if finite.any():
             figures["norm"] = float(np.median(norms[finite]))
-        if told.any():
-            figures["loss"] = float(np.clip(losses[told], -_LARGEST_LOSS, _LARGEST_LOSS).mean())
-        if lost := int((asked & ~finite).sum()):
+        if has_loss.any():
+            figures["loss"] = float(np.clip(losses[has_loss], -_LARGEST_LOSS, _LARGEST_LOSS).mean())
+        if lost := int((has_norm & ~finite).sum()):
             figures["not_finite"] = lost
         return figures
 
@@ -525,8 +529,8 @@ class ModelDevice(AnsweringDevice):
 
 def checked_of(users: int, draws: RoundDraws) -> Ints:
     """Return up to two of some users who are also computed alone; of few users, most often nobody."""
-    drawn = draws.devices.asked(b"whose updates are checked")
-    words = np.array([drawn.per_user(index, draws.round_index)[0] for index in range(3)])
+    device_draws = draws.devices.asked(b"whose updates are checked")
+    words = np.array([device_draws.per_user(index, draws.round_index)[0] for index in range(3)])
     if uniform_below(_CHECKED_OF, words[:1])[0] >= users:
         return np.zeros(0, dtype=np.int64)
     first, further = uniform_below(users, words[1:])
@@ -553,11 +557,11 @@ class ModelServer(LearningServer):
     @property
     def arrays(self) -> Mapping[str, AnyArray] | None:  # type: ignore[override]
         """The parameters, the clip, and what the steps remember, if that can be told."""
-        own = getattr(self.step, "arrays", {} if self.step == self.protocol.model.step else None)
-        if own is None:
+        step_arrays = getattr(self.step, "arrays", {} if self.step == self.protocol.model.step else None)
+        if step_arrays is None:
             return None
-        places = {f"parameter {place}": each for place, each in enumerate(self.parameters)}
-        remembered = {f"step {name}": np.asarray(each) for name, each in own.items()}
+        places = {f"parameter {place}": array for place, array in enumerate(self.parameters)}
+        remembered = {f"step {name}": np.asarray(array) for name, array in step_arrays.items()}
         return {**places, "clip": np.array(self.coding.clip), **remembered}
 
     def resume(self, arrays: Mapping[str, AnyArray]) -> None:
@@ -566,9 +570,9 @@ class ModelServer(LearningServer):
         self.coding = replace(self.coding, clip=float(arrays["clip"]))
         if shapes_of(self.parameters) != self.coding.received:
             raise ValueError("parameters of another model")
-        steps = {name: each for name, each in arrays.items() if name.startswith("step ")}
+        steps = {name: array for name, array in arrays.items() if name.startswith("step ")}
         if steps:
-            remembered = {name.removeprefix("step "): each for name, each in steps.items()}
+            remembered = {name.removeprefix("step "): array for name, array in steps.items()}
             self.step.arrays = remembered  # type: ignore[attr-defined]
         self.coding.unpack(self.coding.pack(self.parameters))  # raises ValueError for what no server sends
 
@@ -589,10 +593,10 @@ class ModelServer(LearningServer):
         with naming(model, "a class that learns from updates"):
             moved = self.step(self.held.parameters, update, round_index)
             self.parameters = arrays_of(model, "step returned", moved)
-        if not all((np.abs(each) <= np.finfo(np.float32).max).all() for each in self.parameters):
+        if not all((np.abs(array) <= np.finfo(np.float32).max).all() for array in self.parameters):
             name = reference_of(type(model))
             raise RunError(f"{name}: parameters that are not finite after round {round_index}")
-        numbers = np.concatenate([each.ravel() for each in update]) * (expected / coding.clip)
+        numbers = np.concatenate([array.ravel() for array in update]) * (expected / coding.clip)
         if (adaptive := self.protocol.adaptive_clip) is not None:
             self.coding = replace(coding, clip=adaptive.moved(coding.clip, share))
         return ReleasedSum(numbers, math.hypot(deviation, coding.deviation * math.sqrt(total.users)))

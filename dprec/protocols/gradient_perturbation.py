@@ -166,30 +166,32 @@ class GradientPerturbationProtocol(sharing.Completes, RoundsProtocol):
         likelihood = SignLikelihood.of_signs(self.completion.link_function, values)
         return levels_of(likelihood.value_and_slopes(entries)[1], self.clamp)
 
-    def answer(self, profiles: Profiles, entries: Floats, known: Bools, draws: RoundDraws) -> list[bytes]:
+    def answer(
+        self, profiles: Profiles, entries: Floats, known_users: Bools, draws: RoundDraws
+    ) -> list[bytes]:
         """Return every user's report on the slopes at its items.
 
         Parameters
         ----------
         entries : ndarray of float64, shape (ratings,)
             Of the hidden matrix; 0 of users of whom the server knows no items yet.
-        known : ndarray of bool, shape (users,)
-            Of whom it knows them: the reports of the others include the items.
+        known_users : ndarray of bool, shape (users,)
+            Whose items the server knows: the reports of the others include the items.
         """
         counts = np.diff(profiles.indptr)
         noise = draws.devices.given(profiles.indptr, profiles.items, entries).per_cell(
             counts, profiles.items, draws.round_index
         )
         symbols = self.channel.sample(self.levels(profiles.values, entries), noise)
-        first, rest = self.codecs(profiles.n_items)
-        later = np.repeat(known, counts)
-        with_items = first.encode(
-            offsets(np.where(known, 0, counts)), profiles.items[~later], symbols[~later]
+        first_codec, later_codec = self.codecs(profiles.n_items)
+        later = np.repeat(known_users, counts)
+        with_items = first_codec.encode(
+            offsets(np.where(known_users, 0, counts)), profiles.items[~later], symbols[~later]
         )
-        without = rest.encode(np.where(known, counts, 0), symbols[later])
+        without = later_codec.encode(np.where(known_users, counts, 0), symbols[later])
         return [
             short if row else long
-            for row, short, long in zip(known.tolist(), without, with_items, strict=True)
+            for row, short, long in zip(known_users.tolist(), without, with_items, strict=True)
         ]
 
     def server(self, public: Public, seed: int) -> SlopesServer:
@@ -214,7 +216,7 @@ class Slopes:
         """Return what the server sees: a sign follows from a slope as the entry is known."""
         channel = protocol.channel
         signs = (np.full(self.entries.size, sign) for sign in (-1.0, 1.0))
-        pairs = np.stack([protocol.levels(each, self.entries).astype(np.int64) for each in signs], axis=1) - 1
+        pairs = np.stack([protocol.levels(sign, self.entries).astype(np.int64) for sign in signs], axis=1) - 1
         different, channel_of = np.unique(pairs, axis=0, return_inverse=True)
         channels = tuple(channel.probabilities[pair] for pair in different)
         read = SymbolReports(channels, self.symbols, channel_of.ravel())
@@ -264,19 +266,19 @@ class SlopesServer:
 
     def read(self, users: Ints, reports: Sequence[bytes]) -> tuple[int, Ints, Ints]:
         """Decode the reports of some users: how many are valid, and their cells and symbols."""
-        first, rest = self.protocol.codecs(self.shape[1])
-        known, whole = self.counts[users] > 0, Pieces.of(reports)
-        new, old = users[~known], users[known]
-        told = first.decode(whole.chosen(np.flatnonzero(~known)))
-        new_cells = np.repeat(new, np.diff(told.indptr)) * self.shape[1] + told.items
-        counts = self.counts[old]
-        valid, symbols = rest.decode(whole.chosen(np.flatnonzero(known)), counts)
-        starts = offsets(self.counts)[old]
+        first_codec, later_codec = self.protocol.codecs(self.shape[1])
+        known_users, pieces = self.counts[users] > 0, Pieces.of(reports)
+        new_users, old_users = users[~known_users], users[known_users]
+        decoded = first_codec.decode(pieces.chosen(np.flatnonzero(~known_users)))
+        new_cells = np.repeat(new_users, np.diff(decoded.indptr)) * self.shape[1] + decoded.items
+        counts = self.counts[old_users]
+        valid, symbols = later_codec.decode(pieces.chosen(np.flatnonzero(known_users)), counts)
+        starts = offsets(self.counts)[old_users]
         old_cells = self.cells[segments(starts[valid], counts[valid])]
         return (
-            int(told.valid.sum() + valid.sum()),
+            int(decoded.valid.sum() + valid.sum()),
             np.concatenate([new_cells, old_cells]),
-            np.concatenate([told.symbols, symbols]).astype(np.int64),
+            np.concatenate([decoded.symbols, symbols]).astype(np.int64),
         )
 
     def learn(self, cells: Ints, symbols: Ints) -> Slopes:

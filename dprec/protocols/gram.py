@@ -194,37 +194,39 @@ class TableProtocol(SumsProtocol):
         Without content where there is none: rules of the noise differ with it. The largest table is taken
         that is not too large for its own noise, nor for the bytes of a user.
         """
-        given = replace(self.table, content=self.table.content and public.content)
+        options = replace(self.table, content=self.table.content and public.content)
         noise_of, n_items = self.noise_of_tables(public), public.n_items
         affordable = self.aggregation.affordable(self.whole_multiplier)
 
+        def ruled_size(noise: float) -> int:
+            return table_items(noise, n_items, content=options.content, most_numbers=affordable)
+
         def needed_by(size: int) -> int:
-            own: dict[str, Any] = {"table": self.table_of(given, size, noise_of(size), public)}
-            return replace(self, **own).most_bytes_up(public)
+            changes: dict[str, Any] = {"table": self.table_of(options, size, noise_of(size), public)}
+            return replace(self, **changes).most_bytes_up(public)
 
         def suits(size: int) -> bool:
-            ruled = table_items(noise_of(size), n_items, content=given.content, most_numbers=affordable)
-            return size <= ruled and needed_by(size) <= self.max_bytes_up
+            return size <= ruled_size(noise_of(size)) and needed_by(size) <= self.max_bytes_up
 
-        size = given.items
+        size = options.items
         if size is None:
             # Noise grows with a table, or falls where numbers are sampled, and then no table is larger than
             # what suits the largest.
-            most, size = min(n_items, MOST_ITEMS), 0
+            largest, size = min(n_items, MOST_ITEMS), 0
             if affordable is not None:
-                ruled = table_items(noise_of(most), n_items, content=given.content, most_numbers=affordable)
-                size = most = ruled if suits(ruled) else 0
-            size = most - bisect_left(range(most, size, -1), True, key=suits)
+                ruled = ruled_size(noise_of(largest))
+                size = largest = ruled if suits(ruled) else 0
+            size = largest - bisect_left(range(largest, size, -1), True, key=suits)
         needed = needed_by(size)
         if needed > self.max_bytes_up:
-            asked = f"a table of {size:,} items" if size else "popularity alone"
-            accepted = f"at least {needed:,}, for {asked}"
+            purpose = f"a table of {size:,} items" if size else "popularity alone"
+            accepted = f"at least {needed:,}, for {purpose}"
             raise SettingError("max_bytes_up", f"{self.max_bytes_up:,}", accepted)
-        return replace(self, table=self.table_of(given, size, noise_of(size), public))
+        return replace(self, table=self.table_of(options, size, noise_of(size), public))
 
-    def table_of(self, given: ListTableOptions, size: int, tau: float, public: Public) -> ListTableOptions:
+    def table_of(self, options: ListTableOptions, size: int, tau: float, public: Public) -> ListTableOptions:
         """Return the options of a table of so many items; see `ListTableOptions.suited`."""
-        return given.suited(size, tau, public.n_items)
+        return options.suited(size, tau, public.n_items)
 
     def most_bytes_up(self, public: Public) -> int:
         """Return the bytes that a device sends in all rounds."""
@@ -334,9 +336,9 @@ class GramProtocol(TableProtocol):
         """Return the pairs, itself and itself included."""
         return pairs_of(items)
 
-    def table_of(self, given: ListTableOptions, size: int, tau: float, public: Public) -> PairTableOptions:
+    def table_of(self, options: ListTableOptions, size: int, tau: float, public: Public) -> PairTableOptions:
         """Return the options of a table, with the groups and the search that suit it."""
-        table = super().table_of(given, size, tau, public)
+        table = super().table_of(options, size, tau, public)
         assert isinstance(table, PairTableOptions)
         if self.aggregation.affordable(self.whole_multiplier) is not None:
             table = replace(
@@ -353,10 +355,10 @@ class GramProtocol(TableProtocol):
         def searching(plan: PopularityPlan) -> bool:
             if size:
                 return plan.rows <= max(SEARCHED * size, FEWEST_SEARCHED)
-            alone = replace(SetDevice.begun(table, public.n_items), search=PopularitySearch.begun(plan))
-            aggregation, whole = self.adding_up, self.whole_multiplier
+            device = replace(SetDevice.begun(table, public.n_items), search=PopularitySearch.begun(plan))
+            aggregation, multiplier = self.adding_up, self.whole_multiplier
             with within("aggregation"):
-                return bytes_of_search(alone, plan, aggregation, whole) <= self.max_bytes_up
+                return bytes_of_search(device, plan, aggregation, multiplier) <= self.max_bytes_up
 
         return replace(table, search=table.search.suited(public.n_items, searching))
 
@@ -379,12 +381,15 @@ class GramProtocol(TableProtocol):
 
     def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> SummedServer:
         """Return the server before the first round."""
-        known, most = catalogue if self.table.content else None, self.max_bytes_down
-        check_least_bytes(most, public.n_items, known)
-        told, users = self.adding_up.among(public.n_users).deviation, public.n_users
+        public_catalogue = catalogue if self.table.content else None
+        check_least_bytes(self.max_bytes_down, public.n_items, public_catalogue)
+        deviation, users = self.adding_up.among(public.n_users).deviation, public.n_users
         rounds = zip(self.largest(public), self.multipliers, strict=True)
-        noises = tuple(max(told(*each, users), LEAST_DEVIATION) for each in rounds)
-        return SetServer(SetDevice.begun(self.table, public.n_items), known, seed, noises, most_bytes=most)
+        noises = tuple(
+            max(deviation(layout, multiplier, users), LEAST_DEVIATION) for layout, multiplier in rounds
+        )
+        device = SetDevice.begun(self.table, public.n_items)
+        return SetServer(device, public_catalogue, seed, noises, most_bytes=self.max_bytes_down)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -439,19 +444,19 @@ class SetDevice(SummedDevice):
     @classmethod
     def decode(cls, received: bytes, table: PairTableOptions, n_items: int) -> Self:
         """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
-        kind, rest, begun = received[:1], received[1:], cls.begun(table, n_items)
+        kind, payload, start = received[:1], received[1:], cls.begun(table, n_items)
         if kind in (_SEARCHING, _AGAIN):
-            return replace(begun, search=decode_search(rest, begun.search.plan), again=kind == _AGAIN)
+            return replace(start, search=decode_search(payload, start.search.plan), again=kind == _AGAIN)
         if kind == _PAIRS:
-            read = Reader(rest)
-            items = read.item_set(n_items, begun.pairs.items.size)
-            read.end()
-            return replace(begun, pairs=PairSum(items, table.fewest))
+            reader = Reader(payload)
+            items = reader.item_set(n_items, start.pairs.items.size)
+            reader.end()
+            return replace(start, pairs=PairSum(items, table.fewest))
         if kind == _GROUPS and table.groups:
-            return replace(begun, groups=GroupSum.decode(rest, begun.group_sizes, n_items, table.fewest))
+            return replace(start, groups=GroupSum.decode(payload, start.group_sizes, n_items, table.fewest))
         if kind == _LEARNED:
-            search, model = decode_found(rest, begun.search.plan)
-            return replace(begun, search=search, model=model)
+            search, model = decode_found(payload, start.search.plan)
+            return replace(start, search=search, model=model)
         raise ValueError(f"{len(received)} bytes that are neither a search, items, nor a list model")
 
     @property
@@ -554,46 +559,46 @@ class SetServer(LimitedServer):
         search, pairs, again = self.device.search.narrowed(stage, sums), self.device.pairs, self.device.again
         self.popularity, self.noise = search.popularity(self.sums), noise
         if self.shown is not None:
-            known = self.popularity[pairs.items]
-            self.popularity[pairs.items] = joined_popularity(known, noise, *self.shown)
+            of_table = self.popularity[pairs.items]
+            self.popularity[pairs.items] = joined_popularity(of_table, noise, *self.shown)
         if round_index == len(self.device.table.popularity_shares) and self.device.table.items:
             pairs = replace(pairs, items=popular_items(self.popularity, pairs.items.size).astype(np.int32))
-            own, following = self.noises[round_index - 1 : round_index + 1]
-            again = not worth_a_table(self.popularity, pairs.items, noise * following / own, users)
+            this_noise, next_noise = self.noises[round_index - 1 : round_index + 1]
+            again = not worth_a_table(self.popularity, pairs.items, noise * next_noise / this_noise, users)
         self.device = replace(self.device, search=search, pairs=pairs, again=again)
 
     def _learn_pairs(self, round_index: int, sums: Floats, noise: float, users: int) -> None:
-        asked, options, known = self.device.pairs, self.device.table, None
+        pairs, options, popularity = self.device.pairs, self.device.table, None
         # What the noise would be with the whole budget, over the users.
         tau = min(noise * math.sqrt(options.shares[round_index - 1]) / users, LARGEST_TAU)
         settings = GramSettings.of(tau, self.device.n_items, content=self.catalogue is not None)
         if options.popularity_shares:
-            known = joined_popularity(self.popularity[asked.items], self.noise, sums, noise)
-            self.popularity[asked.items] = known
+            popularity = joined_popularity(self.popularity[pairs.items], self.noise, sums, noise)
+            self.popularity[pairs.items] = popularity
         coherent = settings.coherent_share if options.coherent_share is None else options.coherent_share
-        table = denoised_table(sums, noise, known, coherent)
-        if known is None:
+        table = denoised_table(sums, noise, popularity, coherent)
+        if popularity is None:
             self.popularity = table.popularity
         departs = PER_DEPARTURE * max(departure(sums, noise, table.popularity, users), 0.0)
         share = min(settings.share_of_weights, departs, MOST_BESIDE_GROUPS if options.groups else LARGEST)
-        if options.groups and not share and known is not None:
+        if options.groups and not share and popularity is not None:
             # Groups of a table that shows nothing would count for nothing.
             self.shown, self.device = (sums, noise), replace(self.device, again=True)
         elif options.groups:
             self.device = replace(self.device, groups=self._groups_by(table.pairs))
-        self.table = ItemTable.of(asked.items, table, ridge_of(sums, noise, users), share)
+        self.table = ItemTable.of(pairs.items, table, ridge_of(sums, noise, users), share)
 
     def _learn_groups(self, round_index: int, sums: Floats, noise: float, users: int) -> None:
-        asked = self.device.known_groups
-        noisy, popularity = sums.reshape(asked.items.size, asked.count), self.popularity[asked.items]
-        self.groups = ItemGroups.of(asked.items, noisy, noise, popularity, self.table.share)
+        groups = self.device.known_groups
+        noisy, popularity = sums.reshape(groups.items.size, groups.count), self.popularity[groups.items]
+        self.groups = ItemGroups.of(groups.items, noisy, noise, popularity, self.table.share)
 
     def _groups_by(self, pairs: Floats) -> GroupSum:
         """Return the groups of the table's items, among all the popular ones."""
-        asked, (size, _, count) = self.device.pairs, self.device.group_sizes
-        others = np.setdiff1d(np.arange(self.device.n_items), asked.items)
-        more = others[popular_items(self.popularity[others], size - asked.items.size)]
-        items = np.sort(np.concatenate([asked.items, more])).astype(np.int32)
+        in_table, (size, _, count) = self.device.pairs.items, self.device.group_sizes
+        others = np.setdiff1d(np.arange(self.device.n_items), in_table)
+        more = others[popular_items(self.popularity[others], size - in_table.size)]
+        items = np.sort(np.concatenate([in_table, more])).astype(np.int32)
         groups = np.full(size, NO_GROUP, dtype=np.uint8)
-        groups[np.isin(items, asked.items)] = groups_of(pairs, count, self.seed)
+        groups[np.isin(items, in_table)] = groups_of(pairs, count, self.seed)
         return GroupSum(items, groups, count, self.device.table.fewest)

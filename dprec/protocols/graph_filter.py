@@ -94,17 +94,17 @@ class GraphFilterProtocol(SumsProtocol):
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise nothing without a budget, and say what the sums tell."""
-        given = super().guarantee(shape)
+        guarantee = super().guarantee(shape)
         single = (
             "each round tells the mean of the vectors of all that the user has."
             if self.filters.low_rank
             else "the sums that items go together in hold everything else that the user has."
         )
-        told = (
+        reason = (
             "the sums are released without noise, and no epsilon bounds what they tell: of an item that a "
             f"single user has, {single}"
         )
-        return given if self.privacy is not None else replace(given, reason=told)
+        return guarantee if self.privacy is not None else replace(guarantee, reason=reason)
 
     def check_settings(self, train: Public | Ratings) -> None:
         """Refuse a matrix of too many items."""
@@ -165,65 +165,65 @@ class GraphDevice(SummedDevice):
     @classmethod
     def decode(cls, received: bytes, options: GraphFilterOptions, n_items: int) -> Self:
         """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
-        begun = cls.begun(options, n_items)
+        start = cls.begun(options, n_items)
         if not received:
-            return begun
-        kind, read = received[:1], Reader(received[1:])
+            return start
+        kind, reader = received[:1], Reader(received[1:])
         names = {_ASKING: ("vectors",), _LEARNED: ("raters", "vectors", "together")}.get(kind, ())
         parts: dict[str, Any] = {}
         for name in names:
-            empty = getattr(begun, name)
-            parts[name] = read.numbers(_NUMBER, empty.size).astype(np.float64).reshape(empty.shape)
-        read.end()
+            empty = getattr(start, name)
+            parts[name] = reader.numbers(_NUMBER, empty.size).astype(np.float64).reshape(empty.shape)
+        reader.end()
         finite = all(np.isfinite(part).all() for part in parts.values())
-        if not names or not finite or parts.get("raters", begun.raters).min() < 0:
+        if not names or not finite or parts.get("raters", start.raters).min() < 0:
             raise ValueError(f"{len(received)} bytes that are neither finite vectors nor graph filters")
-        return replace(begun, **parts, learned=kind == _LEARNED)
+        return replace(start, **parts, learned=kind == _LEARNED)
 
     @property
     def _pairs(self) -> PairSum:
         return PairSum(np.arange(self.raters.size, dtype=np.int32), 1)
 
-    def _asked(self, round_index: int) -> int:
+    def _kind_of(self, round_index: int) -> int:
         """Return whether a round is of the users of items, 0, of pairs, 1, or of vectors, 2."""
         return 2 if round_index > self.options.before else round_index - 1
 
     def release(self, round_index: int) -> Release:
         """Return a number for each item, for each pair, or for each item and vector."""
-        asked, size = self._asked(round_index), self.raters.size
-        if asked == 0:
-            each = 1 / math.sqrt(size)
+        kind, size = self._kind_of(round_index), self.raters.size
+        if kind == 0:
+            share = 1 / math.sqrt(size)
             return Release(
-                self, round_index, size, size, most=each, honestly=lambda counts: np.full(counts.size, each)
+                self, round_index, size, size, most=share, honestly=lambda counts: np.full(counts.size, share)
             )
-        if asked == 1:
+        if kind == 1:
             return Release(self, round_index, pairs_of(size), size, honestly=lambda counts: 1 / counts)
         return Release(self, round_index, self.vectors.size, size, negative=True)
 
     def cells(self, profiles: Profiles, release: Release, words: object) -> tuple[Ints, AnyInts, Floats]:
         """Return 1 over the root of all items for each item, 1 / n for each pair, or r^T (r Z) / n."""
-        counts, asked = np.diff(profiles.indptr), self._asked(release.round_index)
-        if asked == 0:
+        counts, kind = np.diff(profiles.indptr), self._kind_of(release.round_index)
+        if kind == 0:
             return profiles.indptr, profiles.items, np.full(profiles.items.size, release.most)
         shares = 1 / np.maximum(counts, 1.0)
-        if asked == 1:
+        if kind == 1:
             indptr, rows, _ = self._pairs.cells(profiles)
             return indptr, rows, np.repeat(shares, np.diff(indptr))
         width = self.vectors.shape[1]
-        own = (profiles.to_sets() @ self.vectors) * shares[:, None]
+        projections = (profiles.to_sets() @ self.vectors) * shares[:, None]
         rows = profiles.items[:, None].astype(np.int64) * width + np.arange(width)
-        return profiles.indptr * width, rows.ravel(), np.repeat(own, counts, axis=0).ravel()
+        return profiles.indptr * width, rows.ravel(), np.repeat(projections, counts, axis=0).ravel()
 
     def work(self, counts: Ints, release: Release) -> Ints:
         """Return how many numbers users with so many items add."""
-        return (counts, pairs_of(counts), counts * self.vectors.shape[1])[self._asked(release.round_index)]
+        return (counts, pairs_of(counts), counts * self.vectors.shape[1])[self._kind_of(release.round_index)]
 
     def about(self, items: AnyInts, layout: Release) -> Bools:
         """Return the numbers of some items, and of pairs that they are in."""
-        asked, about = self._asked(layout.round_index), np.isin(np.arange(self.raters.size), items)
-        if asked == 1:
+        kind, about = self._kind_of(layout.round_index), np.isin(np.arange(self.raters.size), items)
+        if kind == 1:
             return self._pairs.about(items)
-        return np.repeat(about, self.vectors.shape[1]) if asked else about
+        return np.repeat(about, self.vectors.shape[1]) if kind else about
 
     def predictions(self, profiles: Profiles) -> Floats:
         """Return the scores of all items (Shen et al. [shen2021])."""
@@ -268,8 +268,8 @@ class GraphServer(SummedServer):
     def held(self) -> GraphDevice:
         """The vectors of the next round, as devices decode them: D_I^-1/2 V, of norm 1."""
         scale = self._inverse_roots / self.length if self.length else np.zeros(self.n_items)
-        begun = GraphDevice.begun(self.options, self.n_items)
-        return replace(begun, vectors=as_sent(scale[:, None] * self.vectors))
+        start = GraphDevice.begun(self.options, self.n_items)
+        return replace(start, vectors=as_sent(scale[:, None] * self.vectors))
 
     @property
     def learned(self) -> GraphDevice:
@@ -315,11 +315,11 @@ def iterated(vectors: Floats, product: Floats) -> tuple[Floats, Floats]:
     axes, upper = np.linalg.qr(product)
     inner = vectors.T @ product
     values, turned = np.linalg.eigh((inner + inner.T) / 2)
-    kept = values > max(float(values[-1]) * _SMALLEST, 0.0)
-    left, singular, _ = np.linalg.svd(upper @ turned[:, kept] / np.sqrt(values[kept]))
-    found = np.zeros(values.size)
-    found[: singular.size] = singular**2
-    return axes @ left, found
+    positive = values > max(float(values[-1]) * _SMALLEST, 0.0)
+    left_vectors, singular_values, _ = np.linalg.svd(upper @ turned[:, positive] / np.sqrt(values[positive]))
+    eigenvalues = np.zeros(values.size)
+    eigenvalues[: singular_values.size] = singular_values**2
+    return axes @ left_vectors, eigenvalues
 
 
 def as_sent(numbers: Floats) -> Floats:

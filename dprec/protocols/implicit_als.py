@@ -119,8 +119,8 @@ class ImplicitLayout(StatisticsLayout):
         """Return those of items that anybody has, and the last; see `StatisticsLayout.rows_of_sum`."""
         items, numbers = super().rows_of_sum(contributions)
         everybody = np.zeros(self.width, dtype=np.int64)
-        for some in self.blocks(contributions.n_users):
-            everybody += _of_everybody(contributions.of_users(some), self).sum(axis=0)
+        for users in self.blocks(contributions.n_users):
+            everybody += _of_everybody(contributions.of_users(users), self).sum(axis=0)
         return np.append(items, self.n_items), np.vstack([numbers, everybody])
 
 
@@ -180,11 +180,11 @@ class ImplicitModel:
         """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
         if not data:
             return cls(np.zeros(n_items, dtype=np.int64), np.zeros((0, rank)))
-        read = Reader(data)
-        weights = read.numbers(_WEIGHT, n_items).astype(np.int64)
+        reader = Reader(data)
+        weights = reader.numbers(_WEIGHT, n_items).astype(np.int64)
         popular = int((weights > 0).sum())
-        factors = read.numbers(_NUMBER, popular * rank).astype(np.float64).reshape(popular, rank)
-        read.end()
+        factors = reader.numbers(_NUMBER, popular * rank).astype(np.float64).reshape(popular, rank)
+        reader.end()
         if (weights > UNIT_WEIGHT).any() or not np.isfinite(factors).all():
             raise ValueError("weights of items out of range, or factors that are not finite")
         return cls(weights, factors)
@@ -243,8 +243,8 @@ class ImplicitDevice(SummedDevice):
         """Return counts, then the statistics of factors."""
         options, weights = self.options, self.model.weights
         if round_index == 1:
-            everything = np.full(weights.size, UNIT_WEIGHT)
-            return StatisticsLayout(everything, 0, 1.0, 1.0, 0.0, options.pairs, sends_targets=False)
+            weights = np.full(weights.size, UNIT_WEIGHT)
+            return StatisticsLayout(weights, 0, 1.0, 1.0, 0.0, options.pairs, sends_targets=False)
         return ImplicitLayout(
             weights[weights > 0],
             options.rank,
@@ -261,22 +261,24 @@ class ImplicitDevice(SummedDevice):
     ) -> ImplicitContributions:
         """Return chosen items, or all that take part and the user's factors; see `SummedDevice`."""
         if layout.round_index == 1:
-            everything = np.ones(profiles.items.size, dtype=np.bool_)
-            evenly, most = np.zeros(profiles.items.size, dtype=np.int64), self.options.pairs
-            chosen = chosen_ratings(profiles, everything, evenly, most, random)
-            own, items = np.ones((profiles.n_users, 1), dtype=np.float32), profiles.items[chosen]
+            candidates = np.ones(profiles.items.size, dtype=np.bool_)
+            chances, limit = np.zeros(profiles.items.size, dtype=np.int64), self.options.pairs
+            chosen = chosen_ratings(profiles, candidates, chances, limit, random)
+            user_factors = np.ones((profiles.n_users, 1), dtype=np.float32)
+            items = profiles.items[chosen]
             counts = np.bincount(profiles.users[chosen], minlength=profiles.n_users)
         else:
             sets = self._among_popular(profiles)
-            own = clipped(solve_user_factors(sets, self.model.factors, self._penalty) / self.options.clip)
+            solved = solve_user_factors(sets, self.model.factors, self._penalty)
+            user_factors = clipped(solved / self.options.clip)
             items, counts = sets.items, np.diff(sets.indptr)
-        return ImplicitContributions(offsets(counts), items, np.full(items.size, _COUNTED), own)
+        return ImplicitContributions(offsets(counts), items, np.full(items.size, _COUNTED), user_factors)
 
     def predictions(self, profiles: Profiles) -> Floats:
         """Return the scores of all items."""
-        own = solve_user_factors(self._among_popular(profiles), self.model.factors, self._penalty)
+        user_factors = solve_user_factors(self._among_popular(profiles), self.model.factors, self._penalty)
         scores = np.zeros((profiles.n_users, self.model.weights.size))
-        scores[:, self.model.popular] = products_of_rows(own, self._by_factor.T)
+        scores[:, self.model.popular] = products_of_rows(user_factors, self._by_factor.T)
         return scores
 
     @cached_property

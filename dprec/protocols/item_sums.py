@@ -75,8 +75,8 @@ class PairSum:
     def about(self, items: AnyInts) -> Bools:
         """Return the pairs that one of some items is in."""
         first, second = np.triu_indices(self.items.size)
-        asked = np.isin(self.items, items)
-        return asked[first] | asked[second]
+        matches = np.isin(self.items, items)
+        return matches[first] | matches[second]
 
 
 @overload
@@ -126,10 +126,10 @@ class GroupSum:
         users, counts = profiles.users, np.diff(profiles.indptr)
         directions = others_in_groups(users, profiles.items, self.groups, self.count, profiles.n_users)
         entries, groups = np.nonzero(directions)
-        each = 1 / np.sqrt(np.maximum(counts, self.fewest))[users]
+        weights = 1 / np.sqrt(np.maximum(counts, self.fewest))[users]
         rows = profiles.items[entries].astype(np.int64) * self.count + groups
         added = np.bincount(users[entries], minlength=profiles.n_users)
-        return offsets(added), rows, directions[entries, groups] * each[entries]
+        return offsets(added), rows, directions[entries, groups] * weights[entries]
 
     def work(self, counts: Ints) -> Ints:
         """Return the numbers of sets of so many items."""
@@ -137,16 +137,16 @@ class GroupSum:
 
     def about(self, items: AnyInts) -> Bools:
         """Return the numbers of some items, and of the groups that they are in."""
-        asked = np.isin(self.items, items)
-        theirs = np.isin(np.arange(self.count), self.groups[asked])
-        about: Bools = (asked[:, None] | theirs).ravel()
+        matches = np.isin(self.items, items)
+        theirs = np.isin(np.arange(self.count), self.groups[matches])
+        about: Bools = (matches[:, None] | theirs).ravel()
         return about
 
     def encode(self, n_items: int) -> bytes:
         """Return the bytes that devices are sent: the items, which are in the table, and their groups."""
         grouped = np.flatnonzero(self.groups != NO_GROUP)
-        own = self.groups[grouped].tobytes()
-        return encode_items(self.items, n_items) + encode_items(grouped, self.items.size) + own
+        numbers = self.groups[grouped].tobytes()
+        return encode_items(self.items, n_items) + encode_items(grouped, self.items.size) + numbers
 
     @classmethod
     def decode(cls, data: bytes, sizes: tuple[int, int, int], n_items: int, fewest: int) -> GroupSum:
@@ -154,14 +154,14 @@ class GroupSum:
 
         ``sizes``: the items, how many of them are in the table, and the groups.
         """
-        (size, in_table, count), read = sizes, Reader(data)
-        items, grouped = read.item_set(n_items, size), read.item_set(size, in_table)
-        own = read.numbers(np.dtype(np.uint8), in_table)
-        read.end()
-        if (own >= count).any():
+        (size, in_table, count), reader = sizes, Reader(data)
+        items, grouped = reader.item_set(n_items, size), reader.item_set(size, in_table)
+        numbers = reader.numbers(np.dtype(np.uint8), in_table)
+        reader.end()
+        if (numbers >= count).any():
             raise ValueError(f"{len(data)} bytes that are not the groups of {in_table} items")
         groups = np.full(size, NO_GROUP, dtype=np.uint8)
-        groups[grouped] = own
+        groups[grouped] = numbers
         return cls(items, groups, count, fewest)
 
 

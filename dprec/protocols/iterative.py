@@ -214,8 +214,8 @@ class IterativeProtocol(BroadcastProtocol):
         self, received: bytes, n_items: int, scale: RatingScale, before: FactorsDevice | None = None
     ) -> FactorsDevice:
         """Read item factors, of which there may be only what has changed."""
-        held = None if before is None else before.factors
-        return FactorsDevice(self, decode_broadcast(received, self.downlink, (n_items, self.rank), held))
+        previous = None if before is None else before.factors
+        return FactorsDevice(self, decode_broadcast(received, self.downlink, (n_items, self.rank), previous))
 
     def server(self, public: Public, seed: int, public_seed: int) -> FactorsServer:
         """Return a server that begins with factors at random, or at one level."""
@@ -251,13 +251,13 @@ class FactorsDevice(AnsweringDevice):
 
     def predictions(self, profiles: Profiles) -> Floats:
         """Return products of the factors with those that are fitted to each user."""
-        own = self.protocol.gradient.user_factors(profiles, self.item_factors, self.protocol.ridge)
-        return products_of_rows(own, self.item_factors)
+        user_factors = self.protocol.gradient.user_factors(profiles, self.item_factors, self.protocol.ridge)
+        return products_of_rows(user_factors, self.item_factors)
 
-    def predicting(self, held: Ratings) -> dict[str, Any]:
+    def predicting(self, ratings: Ratings) -> dict[str, Any]:
         """Return the same cell by cell, which takes less memory."""
         solve = self.protocol.gradient.user_factors
-        return {"predict": OwnFactors(held, self.item_factors, self.protocol.ridge, solve=solve)}
+        return {"predict": OwnFactors(ratings, self.item_factors, self.protocol.ridge, solve=solve)}
 
     def answer(self, profiles: Profiles, draws: RoundDraws) -> Sequence[bytes]:
         """Return every user's report on the gradient of its loss."""
@@ -269,8 +269,8 @@ class FactorsDevice(AnsweringDevice):
         return self.protocol.gradient.crafted(self._fitted(profiles), draws, targets)
 
     def _fitted(self, profiles: Profiles) -> FittedProfiles:
-        own = self.protocol.gradient.user_factors(profiles, self.item_factors, self.protocol.ridge)
-        return FittedProfiles(profiles, own, self.item_factors)
+        user_factors = self.protocol.gradient.user_factors(profiles, self.item_factors, self.protocol.ridge)
+        return FittedProfiles(profiles, user_factors, self.item_factors)
 
     @property
     def reading(self) -> Reading:
@@ -295,9 +295,9 @@ class FactorsDevice(AnsweringDevice):
 
         def read() -> Iterator[Answered]:
             for users, reports in parts:
-                said = gradient.answers(reports, shape, epsilon)
-                if said is not None:
-                    yield Answered(users[said.reports], said.coordinates, said.answers)
+                answers = gradient.answers(reports, shape, epsilon)
+                if answers is not None:
+                    yield Answered(users[answers.reports], answers.coordinates, answers.answers)
 
         def compute(profiles: Profiles) -> Floats:
             largest = 1.0 if signs else np.inf

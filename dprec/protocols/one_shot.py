@@ -42,10 +42,10 @@ def note_on_reading(*, on_device: bool, sends_values: bool) -> str:
     sources = ["what is reported"] * sends_values + ["which items were rated"]
     sources += ["their own ratings"] * on_device
     *others, last = sources
-    read = f"{', '.join(others)} and {last}" if others else last
-    alone = "The set alone, without a report of any value, gives what the baseline sets-only reaches. "
+    sources_in_words = f"{', '.join(others)} and {last}" if others else last
+    set_alone = "The set alone, without a report of any value, gives what the baseline sets-only reaches. "
     return (
-        f"{who} from {read}. {alone if sends_values else ''}"
+        f"{who} from {sources_in_words}. {set_alone if sends_values else ''}"
         "Where the set of rated items is hidden, none of that gain holds."
     )
 
@@ -64,7 +64,7 @@ def notes_on_table(
             f"{groups}From it others can guess what else a rater of a rare item rated. No epsilon "
             "covers that unless item_embeddings.epsilon is set.",
         )
-    rest = (
+    effects = (
         "The items' effects, how certain these are, and what a user's items say of its level and tastes have "
         "none of that noise, and it does not cover them: they follow from the reports, and show about how "
         "often an item is rated."
@@ -77,7 +77,7 @@ def notes_on_table(
         "of them together, for an item set or none "
         f"({embedding_release.epsilon_between_profiles:.4g} between any two), "
         "and is part of epsilon_per_user. The server, which sees the item sets as they are, adds the noise. "
-        f"An item whose noisy count is below {least}, or within the noise, has no place. {groups}{rest}",
+        f"An item whose noisy count is below {least}, or within the noise, has no place. {groups}{effects}",
     )
 
 
@@ -90,11 +90,11 @@ def _assumed(
     released: EmbeddingRelease, privacy: AnyBudget | None, *, has_biases: bool, groups_items: bool
 ) -> Assumptions:
     """Return what of item sets has noise in the table of items, what has none, and whose budgets are seen."""
-    seen = Assumptions(budgets_seen=privacy is not None and privacy.own)
+    assumptions = Assumptions(budgets_seen=privacy is not None and privacy.own)
     if released.epsilon is None:
-        return seen
+        return assumptions
     return replace(
-        seen,
+        assumptions,
         embeddings_epsilon=released.epsilon,
         embeddings_any_two=released.epsilon_between_profiles,
         uncovered=", ".join([*_GROUPS * groups_items, *_EFFECTS * has_biases]),
@@ -104,8 +104,8 @@ def _assumed(
 def bias_of_item_means(process: OrdinalProcess, table: ItemTable, train: Ratings) -> float:
     """Return how much higher the train ratings' items are predicted for newcomers than they are rated."""
     nobody, items = train.select(np.zeros(train.count, dtype=np.bool_)), np.arange(train.n_items)
-    scale, shown = train.scale, Devices(process, table, nobody).predict(np.zeros_like(items), items)
-    return float(np.clip(shown, scale.low, scale.high)[train.items].mean() - train.values.mean())
+    scale, predictions = train.scale, Devices(process, table, nobody).predict(np.zeros_like(items), items)
+    return float(np.clip(predictions, scale.low, scale.high)[train.items].mean() - train.values.mean())
 
 
 def note_on_refusals(refuses: Bools) -> tuple[str, ...]:
@@ -120,10 +120,10 @@ def notes_on_catalogue(catalogue: Catalogue | None) -> tuple[str, ...]:
     """Say which public data about the items the predictions rest on, if on any."""
     if catalogue is None:
         return ()
-    held = [*catalogue.number_names]
+    names = [*catalogue.number_names]
     if catalogue.category_names:
-        held.append(f"{len(catalogue.category_names)} categories")
-    return (f"Predictions also rest on public data about the items: {', '.join(held)}.",)
+        names.append(f"{len(catalogue.category_names)} categories")
+    return (f"Predictions also rest on public data about the items: {', '.join(names)}.",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,16 +142,16 @@ class Learned:
     guarded: Completed | None = None
     """What a server that predicts ranks lists by, if not by predictions."""
 
-    def predicting(self, held: Ratings) -> tuple[Predict, PredictRows | None]:
+    def predicting(self, ratings: Ratings) -> tuple[Predict, PredictRows | None]:
         """Return what predicts: the server, or devices that hold some ratings."""
         if self.sent_table is None:
             return self.completed.predict, self.completed.predict_rows
-        return Devices(self.process, self.sent_table, held).predict, None
+        return Devices(self.process, self.sent_table, ratings).predict, None
 
-    def scoring(self, held: Ratings) -> Predict | None:
+    def scoring(self, ratings: Ratings) -> Predict | None:
         """Return what lists are ranked by, if not by predictions."""
         if self.sent_table is not None and self.sent_table.cautions is not None:
-            return Devices(self.process, self.sent_table, held).scores
+            return Devices(self.process, self.sent_table, ratings).scores
         return None if self.guarded is None else self.guarded.predict
 
     def newcomer(self, train: Ratings) -> Callable[[AnyInts], Floats] | None:
@@ -228,14 +228,14 @@ class OneShotProtocol(sharing.Completes, CollectionProtocol):
         averages = (
             isinstance(self.completion, ItemAverage) and self.mechanism.kind == "none" and not on_device
         )
-        sets = on_device and not self.mechanism.sends_values
-        alone = private and self.mechanism.report_family.of_single_ratings()
+        sets_only = on_device and not self.mechanism.sends_values
+        single_ratings = private and self.mechanism.report_family.of_single_ratings()
         return self.facts_of(
             private=private,
             draws_noise=private or self.item_embeddings.epsilon is not None,
-            baseline="sets-only" if sets else "item-average" if averages else None,
+            baseline="sets-only" if sets_only else "item-average" if averages else None,
             fit=None if private else self.completion.shared_fit,
-            noise_on_ratings=self.mechanism if alone else None,
+            noise_on_ratings=self.mechanism if single_ratings else None,
             assumes=self.process if on_device else None,
         )
 
@@ -343,8 +343,8 @@ class OneShotProtocol(sharing.Completes, CollectionProtocol):
     def of_single_ratings(self) -> Self | None:
         """The protocol, if each symbol of its reports is about one rating and linked to its user."""
         reports = self.mechanism.report_family
-        alone = reports.of_single_ratings() and not reports.asks_further and self.shuffler is None
-        return self if alone else None
+        readable = reports.of_single_ratings() and not reports.asks_further and self.shuffler is None
+        return self if readable else None
 
     @property
     def adds_values(self) -> bool:
@@ -389,9 +389,9 @@ class OneShotProtocol(sharing.Completes, CollectionProtocol):
         table = broadcast_of(completed, linked, options, seed)
         if numbers is not None:
             table = for_everybody(table, linked, numbers, public=self.completion.knows_shares)
-        whole = replace(table, cautions=cautions)
-        encoded = whole.within(self.max_bytes_down).encode()
-        notes = sharing.note_on_limit(self.max_bytes_down, whole)
+        table = replace(table, cautions=cautions)
+        encoded = table.within(self.max_bytes_down).encode()
+        notes = sharing.note_on_limit(self.max_bytes_down, table)
         sent = ItemTable.decode(encoded, n_levels=linked.scale.levels, n_items=linked.shape[1])
         return Learned(completed, self.process, sent, encoded, notes)
 
@@ -402,14 +402,14 @@ class OneShotProtocol(sharing.Completes, CollectionProtocol):
         rated = linked.rated or linked
         return rated.counts, rated.items
 
-    def known_numbers(self, told: Ints | None, accepted: Bools) -> Ints | None:
+    def known_numbers(self, numbers: Ints | None, accepted: Bools) -> Ints | None:
         """Return the number of every user's own budget: refusal, if there is one, of whoever sent nothing.
 
-        ``told``: what reports begin with; ``accepted``: whose did; both of shape (users,).
+        ``numbers``: what reports begin with; ``accepted``: whose did; both of shape (users,).
         """
-        if self.privacy is None or not self.privacy.own or told is None:
+        if self.privacy is None or not self.privacy.own or numbers is None:
             return None
-        return told if self.privacy.epsilons[0] else np.where(accepted, told, 0)
+        return numbers if self.privacy.epsilons[0] else np.where(accepted, numbers, 0)
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Promise the loss of the channel, if there is a budget; a shuffler adds to it."""
@@ -424,20 +424,20 @@ class OneShotProtocol(sharing.Completes, CollectionProtocol):
             return Guarantee("none", "central", False, "the server receives the true ratings.")
         if reports.hides_items:
             return Guarantee("proved", "local", True, f"{sharing.EXACT_CHANNEL}.", notes=(reports.on_items,))
-        seen = [reports.on_items if sends else _VALUES_UNSENT]
+        notes = [reports.on_items if sends else _VALUES_UNSENT]
         if on_device or reads_sets:
-            seen.append(note_on_reading(on_device=on_device, sends_values=sends))
+            notes.append(note_on_reading(on_device=on_device, sends_values=sends))
         groups, has_biases = reports.asks_further, sends or not reads_sets
         if on_device:
-            seen += notes_on_table(self.item_embeddings, has_biases=has_biases, groups_items=groups)
+            notes += notes_on_table(self.item_embeddings, has_biases=has_biases, groups_items=groups)
         assumes = _assumed(self.item_embeddings, self.privacy, has_biases=has_biases, groups_items=groups)
         if not sends:
             why = "devices send which items were rated, and nothing that depends on how."
-            return Guarantee("proved", "local", False, why, tuple(seen), assumes=assumes)
+            return Guarantee("proved", "local", False, why, tuple(notes), assumes=assumes)
         assert self.privacy is not None
-        seen += MixedFamily.further_notes if self.privacy.own else reports.further_notes
-        seen += self.privacy.in_words
+        notes += MixedFamily.further_notes if self.privacy.own else reports.further_notes
+        notes += self.privacy.in_words
         if self.privacy.sampled_at is not None:
             claim = SampledRatingsFamily.claim
-            return Guarantee("claimed", "local", False, claim, tuple(seen), assumes=assumes)
-        return Guarantee("proved", "local", False, f"{sharing.EXACT_CHANNEL}.", tuple(seen), assumes=assumes)
+            return Guarantee("claimed", "local", False, claim, tuple(notes), assumes=assumes)
+        return Guarantee("proved", "local", False, f"{sharing.EXACT_CHANNEL}.", tuple(notes), assumes=assumes)

@@ -37,14 +37,14 @@ class Offer:
     protocol: Protocol
     why: str
     """Why it is taken, in words that follow a colon."""
-    told: float = 0.0
+    worth: float = 0.0
     """What public numbers let expect that it tells of an item; candidates are compared by it alone."""
 
     @property
     def name(self) -> str:
         """Name of what is picked: of a report, its mechanism."""
-        own = self.protocol
-        return own.mechanism.kind if isinstance(own, OneShotProtocol) else own.kind
+        protocol = self.protocol
+        return protocol.mechanism.kind if isinstance(protocol, OneShotProtocol) else protocol.kind
 
 
 Rule = Callable[[Any, Public | None], Offer | None]

@@ -53,21 +53,21 @@ class PopularityProtocol(SumsProtocol):
 
     def suited_to_noise(self, public: Public) -> Self:
         """Return the protocol with as many numbers as suit the noise, and as devices have bytes for."""
-        aggregation, whole, n_items = self.adding_up, self.whole_multiplier, public.n_items
+        aggregation, multiplier, n_items = self.adding_up, self.whole_multiplier, public.n_items
         self.check_settings(public)
-        begun = SetDevice.begun(self._table, n_items)
+        start = SetDevice.begun(self._table, n_items)
 
         def sent(plan: PopularityPlan) -> int:
             with within("aggregation"):
-                device = replace(begun, search=PopularitySearch.begun(plan))
-                return bytes_of_search(device, plan, aggregation, whole)
+                device = replace(start, search=PopularitySearch.begun(plan))
+                return bytes_of_search(device, plan, aggregation, multiplier)
 
-        def fitting(most: int) -> SearchOptions:
+        def fitting(max_rows: int) -> SearchOptions:
             return self.search.suited(
-                n_items, lambda plan: plan.rows <= most and sent(plan) <= self.max_bytes_up
+                n_items, lambda plan: plan.rows <= max_rows and sent(plan) <= self.max_bytes_up
             )
 
-        search = fitting(numbers_at(self.tau(begun.release(1), public.n_users), n_items))
+        search = fitting(numbers_at(self.tau(start.release(1), public.n_users), n_items))
         if sent(search.plan(n_items)) > self.max_bytes_up:
             # One round has less around its numbers than several.
             search = fitting(n_items)
@@ -91,10 +91,10 @@ class PopularityProtocol(SumsProtocol):
 
     def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> SummedServer:
         """Return the server before the first round."""
-        known = catalogue if self.content else None
-        check_least_bytes(self.max_bytes_down, public.n_items, known)
+        public_catalogue = catalogue if self.content else None
+        check_least_bytes(self.max_bytes_down, public.n_items, public_catalogue)
         device = SetDevice.begun(self._table, public.n_items)
-        return SetServer(device, known, seed, most_bytes=self.max_bytes_down)
+        return SetServer(device, public_catalogue, seed, most_bytes=self.max_bytes_down)
 
     def notes_on(self, train: Ratings, catalogue: Catalogue | None) -> tuple[str, ...]:
         """Say where content counts for nothing."""

@@ -50,13 +50,13 @@ class OwnFactors:
         return predictions if self.base is None else predictions + self.base[items]
 
 
-def predictions_on_devices(held: Ratings, predictions: Callable[[Profiles], Floats]) -> dict[str, Any]:
+def predictions_on_devices(ratings: Ratings, predictions: Callable[[Profiles], Floats]) -> dict[str, Any]:
     """Return what devices predict of all items from what they hold: `predict` and `predict_rows`."""
 
     def predict_rows(users: AnyInts, n_items: int) -> Floats:
-        return predictions(held_profiles(held, users))
+        return predictions(held_profiles(ratings, users))
 
-    return {"predict": cells_from_rows(predict_rows, held.n_items), "predict_rows": predict_rows}
+    return {"predict": cells_from_rows(predict_rows, ratings.n_items), "predict_rows": predict_rows}
 
 
 def held_profiles(ratings: Ratings, users: AnyInts) -> Profiles:

@@ -181,9 +181,10 @@ class PrivateAlsProtocol(AlsProtocol):
     def notes_on(self, train: Ratings, catalogue: Catalogue | None) -> tuple[str, ...]:
         """Say how many contribute everything."""
         limit = self.factorization.ratings_per_user
-        whole = int((train.counts <= limit).sum())
+        n_complete = int((train.counts <= limit).sum())
         return (
-            f"{whole} of {train.n_users} users have at most {limit} ratings and contribute all in a round.",
+            f"{n_complete} of {train.n_users} users have at most {limit} ratings and contribute all in a "
+            "round.",
         )
 
 
@@ -246,12 +247,12 @@ class ItemModel:
     @classmethod
     def decode(cls, data: bytes, n_items: int, rank: int) -> Self:
         """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
-        read = Reader(data)
-        numbers = read.numbers(_NUMBER, _HEADER + n_items).astype(np.float64)
-        weights = read.numbers(_WEIGHT, n_items).astype(np.int64)
+        reader = Reader(data)
+        numbers = reader.numbers(_NUMBER, _HEADER + n_items).astype(np.float64)
+        weights = reader.numbers(_WEIGHT, n_items).astype(np.int64)
         popular = int((weights > 0).sum())
-        factors = read.numbers(_NUMBER, popular * rank).astype(np.float64).reshape(popular, rank)
-        cautions = decode_cautions(read.rest(), n_items)
+        factors = reader.numbers(_NUMBER, popular * rank).astype(np.float64).reshape(popular, rank)
+        cautions = decode_cautions(reader.rest(), n_items)
         if not (np.isfinite(numbers).all() and np.isfinite(factors).all()):
             raise ValueError("item factors with numbers that are not finite")
         if numbers[1] < 0 or (weights > UNIT_WEIGHT).any():
@@ -314,8 +315,8 @@ class ItemDevice(SummedDevice):
             residuals = residuals + model.biases[profiles.items]
         else:
             candidates, positions = model.popular[profiles.items], np.cumsum(model.popular) - 1
-            levels, own = self._own_factors(profiles, residuals)
-            factors = clipped(own * model.gain)
+            levels, user_factors = self._own_factors(profiles, residuals)
+            factors = clipped(user_factors * model.gain)
         chances = model.weights[profiles.items] if options.sampling == "tail" else np.zeros_like(users)
         chosen = chosen_ratings(profiles, candidates, chances, options.ratings_per_user, random)
         targets = (residuals - levels[users])[chosen] / layout.clip
@@ -353,9 +354,9 @@ class ItemDevice(SummedDevice):
         """Predict with the factors that fit each user."""
         return predicted_rows(profiles, self.item_factors, self.ridge, self.base)
 
-    def predicting(self, held: Ratings) -> dict[str, Any]:
+    def predicting(self, ratings: Ratings) -> dict[str, Any]:
         """Return what predicts cell by cell, with factors that fit each user once."""
-        predict, cautions = OwnFactors(held, self.item_factors, self.ridge, self.base), self.model.cautions
+        predict, cautions = OwnFactors(ratings, self.item_factors, self.ridge, self.base), self.model.cautions
         if cautions is None:
             return {"predict": predict}
         return {"predict": predict, "scores": lambda users, items: predict(users, items) - cautions[items]}

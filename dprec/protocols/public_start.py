@@ -88,24 +88,26 @@ class PublicStartProtocol(TableProtocol):
         """Read what `TasteDevice.encode` returned."""
         if received[:1] != _TASTES:
             raise ValueError(f"{len(received)} bytes that are no model of tastes")
-        read = Reader(received[1:])
-        size, columns = self.table.first_items(n_items).size, int(read.numbers(_COUNT, 1)[0])
+        reader = Reader(received[1:])
+        size, columns = self.table.first_items(n_items).size, int(reader.numbers(_COUNT, 1)[0])
         if columns not in (0, COLUMNS):
             raise ValueError(f"a table of {columns} features")
-        share = float(read.numbers(_NUMBER, 1)[0])
-        items = read.item_set(n_items, size)
-        weights, step = read.rounded((size, columns))
+        share = float(reader.numbers(_NUMBER, 1)[0])
+        items = reader.item_set(n_items, size)
+        weights, step = reader.rounded((size, columns))
         # Not a number is in no range; a number of at most 1 is rounded by less.
         if not ((np.abs(weights) <= 2).all() and math.fabs(share) <= LARGEST):
             raise ValueError("a model of tastes with numbers out of range")
-        public = ListModel.decode(read.rest(), n_items)
+        public = ListModel.decode(reader.rest(), n_items)
         return TasteDevice(self.table, public, items, weights, share, step)
 
     def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> SummedServer:
         """Return the server before the first round."""
-        known = catalogue if self.table.content else None
-        check_least_bytes(self.max_bytes_down, public.n_items, known, _bytes_of_items(public.n_items))
-        return TasteServer(self.table, public.n_items, known, most_bytes=self.max_bytes_down)
+        public_catalogue = catalogue if self.table.content else None
+        check_least_bytes(
+            self.max_bytes_down, public.n_items, public_catalogue, _bytes_of_items(public.n_items)
+        )
+        return TasteServer(self.table, public.n_items, public_catalogue, most_bytes=self.max_bytes_down)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +133,8 @@ class TasteDevice(SummedDevice):
 
     @property
     def _popularity(self) -> SearchSum:
-        everything = PopularitySearch.of_all(self.public.popularity.size)
-        return SearchSum(everything, 0, self.table.fewest, self.table.normalised)
+        search = PopularitySearch.of_all(self.public.popularity.size)
+        return SearchSum(search, 0, self.table.fewest, self.table.normalised)
 
     def encode(self) -> bytes:
         """Return the bytes that devices are sent, the weights rounded to steps."""
@@ -154,10 +156,10 @@ class TasteDevice(SummedDevice):
         def tried(times: float) -> TasteDevice:
             return replace(self, step=times * step, public=self.public.with_steps(times))
 
-        found = fitted(tried, lambda model: len(model.encode()), most, MOST_TIMES)
-        if found is None:
+        device = fitted(tried, lambda model: len(model.encode()), most, MOST_TIMES)
+        if device is None:
             raise too_few_bytes(most, len(tried(MOST_TIMES).encode()))
-        return found
+        return device
 
     def release(self, round_index: int) -> Release:
         """Return popularity, or a number for each item of the table and each feature."""
@@ -177,9 +179,9 @@ class TasteDevice(SummedDevice):
             return self._popularity.cells(profiles)
         n_users, features = profiles.n_users, self.features
         places, present = find(self.items, profiles.items)
-        owners, places, own = profiles.users[present], places[present], features[profiles.items[present]]
+        owners, places = profiles.users[present], places[present]
         counts = np.bincount(owners, minlength=n_users)
-        others = (profiles.to_sets() @ features)[owners] - own
+        others = (profiles.to_sets() @ features)[owners] - features[profiles.items[present]]
         squares = (others**2).sum(axis=1)
         # What is smaller is rounding alone.
         counted = np.maximum(counts, release.fewest)[owners]
@@ -205,8 +207,8 @@ class TasteDevice(SummedDevice):
         if self.weights.size:
             popularity, features = np.exp(self.public.popularity), self.features
             average = popularity / popularity.sum() @ features
-            own = sets @ features - np.diff(sets.indptr)[:, None] * average
-            result[:, self.items] += self.share * standardised(own @ self.weights.T)
+            tastes = sets @ features - np.diff(sets.indptr)[:, None] * average
+            result[:, self.items] += self.share * standardised(tastes @ self.weights.T)
         return result
 
 
@@ -247,9 +249,9 @@ class TasteServer(LimitedServer):
             return
         tau = min(deviation * math.sqrt(self.options.shares[-1]) / users, LARGEST_TAU)
         noisy, features = released[:, 0].reshape(self.items.size, -1), self.held.features
-        known = popularity_of_products(self.popularity[self.items], self.noise, noisy, noise)
+        popularity = popularity_of_products(self.popularity[self.items], self.noise, noisy, noise)
         self.popularity = self.popularity.copy()
-        self.popularity[self.items] = known
+        self.popularity[self.items] = popularity
         shares = self.popularity / self.popularity.sum()
-        self.weights = taste_weights(noisy, noise, known, features, shares)
+        self.weights = taste_weights(noisy, noise, popularity, features, shares)
         self.share = share_of_tastes(tau)

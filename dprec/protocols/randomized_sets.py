@@ -74,14 +74,14 @@ class RandomizedSetsProtocol(CollectionProtocol):
         sizes = np.array([*(size for size in _SIZES if size < n_items), n_items])
         draws, everybody = ChannelDraws((channel,), 0, sizes), np.ones(sizes.size, dtype=np.bool_)
         composed = ChannelDraws.composed([(draws, everybody)], self.delta, "replace-one")
-        *some, any_two = np.minimum(composed, sizes * channel.epsilon).tolist()
-        costs = (f"of {size} items {loss:.4g}, " for size, loss in zip(sizes, some, strict=False))
-        whole = (
+        *losses, any_two = np.minimum(composed, sizes * channel.epsilon).tolist()
+        costs = (f"of {size} items {loss:.4g}, " for size, loss in zip(sizes, losses, strict=False))
+        note = (
             f"With delta = {self.delta:g}, whole sets cost, beside none (add or remove one): {''.join(costs)}"
             f"and any two of them (replace one) {any_two:.4g}, for all {n_items} cells, which is what the "
             "ledger charges."
         )
-        return Guarantee("proved", "local", True, f"{sharing.EXACT_CHANNEL}.", notes=(family.on_items, whole))
+        return Guarantee("proved", "local", True, f"{sharing.EXACT_CHANNEL}.", notes=(family.on_items, note))
 
     def learn(self, reports: SetReports, catalogue: Catalogue | None) -> ListModel:
         """Return what devices rank by, from at least one report."""

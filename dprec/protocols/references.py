@@ -73,7 +73,7 @@ class ClearSetsProtocol(CollectionProtocol):
         return replace(size, symbols=None, answers=ratings, of="item")
 
     def accountant(
-        self, family: ReportFamily, counts: Ints, sent: Bools, told: Ints | None = None
+        self, family: ReportFamily, counts: Ints, sent: Bools, loss_inputs: Ints | None = None
     ) -> PrivacyAccountant:
         """Return the account of the users whose set arrived: nothing bounds what they lost."""
         accountant = PrivacyAccountant(rated=counts > 0)
@@ -107,26 +107,26 @@ class EaseProtocol(ClearSetsProtocol):
 
     def learn(self, sets: sp.csr_array, seed: int, progress: Progress) -> Order:
         """Solve for the weights."""
-        given = ridge_of(sets) if self.ridge is None else self.ridge
-        ridge = given * (1 if self.ridge_users is None else sets.shape[0] / self.ridge_users)
-        found = PopularWeights.of(sets, ridge, self.most_items)
-        learned = Broadcast.of_weights(found.weights, found.items)
-        return Order(found.scores, learned, {"ridge": ridge}, self._left_out(found))
+        base_ridge = ridge_of(sets) if self.ridge is None else self.ridge
+        ridge = base_ridge * (1 if self.ridge_users is None else sets.shape[0] / self.ridge_users)
+        popular = PopularWeights.of(sets, ridge, self.most_items)
+        learned = Broadcast.of_weights(popular.weights, popular.items)
+        return Order(popular.scores, learned, {"ridge": ridge}, self._left_out(popular))
 
     def model_bytes(self, public: Public) -> float:
         """Return the size of the weights."""
         return 8.0 * min(public.n_items, self.most_items) ** 2
 
-    def _left_out(self, found: PopularWeights) -> tuple[str, ...]:
+    def _left_out(self, popular: PopularWeights) -> tuple[str, ...]:
         """Say which items have no weights, and what they would need."""
-        most, n_items = found.items.size, found.counts.size
-        if most == n_items:
+        n_weighted, n_items = popular.items.size, popular.counts.size
+        if n_weighted == n_items:
             return ()
-        share = found.counts[found.items].sum() / found.counts.sum()
+        share = popular.counts[popular.items].sum() / popular.counts.sum()
         return (
-            f"Weights are between the {most:,} most popular of {n_items:,} items, which have {share:.1%} of "
-            f"all pairs; the others stand below these by popularity. Weights between all would take "
-            f"{8 * n_items**2 / 2**30:.1f} GiB (protocol.most_items).",
+            f"Weights are between the {n_weighted:,} most popular of {n_items:,} items, which have "
+            f"{share:.1%} of all pairs; the others stand below these by popularity. Weights between all "
+            f"would take {8 * n_items**2 / 2**30:.1f} GiB (protocol.most_items).",
         )
 
 
@@ -176,7 +176,7 @@ class IalsProtocol(ClearSetsProtocol):
         factors = ials.ials(sets, options, progress)
         learned, gramian = Broadcast.of_products(factors), factors.T @ factors
         return Order(
-            lambda own: ials.fold_in(own, factors, options, gramian) @ factors.T,
+            lambda new_sets: ials.fold_in(new_sets, factors, options, gramian) @ factors.T,
             learned,
             {"unobserved": options.unobserved, "ridge": options.ridge},
         )

@@ -44,12 +44,12 @@ class Device(ABC):
     def predictions(self, profiles: Profiles) -> Floats:
         """Return what devices predict, or by what they rank, of every item, shape (users, items)."""
 
-    def predicting(self, held: Ratings) -> Mapping[str, Any]:
+    def predicting(self, ratings: Ratings) -> Mapping[str, Any]:
         """Return what predicts cell by cell, `predict`, and maybe row by row, `predict_rows`.
 
-        ``held``: what the devices hold.
+        ``ratings``: what the devices hold.
         """
-        return predictions_on_devices(held, self.predictions)
+        return predictions_on_devices(ratings, self.predictions)
 
 
 class Server(ABC):
@@ -105,7 +105,7 @@ class AnsweringDevice(Device):
         """
         return None
 
-    def keeping(self, kept: tuple[AnyArray, ...]) -> AnsweringDevice:
+    def keeping(self, state: tuple[AnyArray, ...]) -> AnsweringDevice:
         """Return what devices hold where a simulation knows what each user's keeps, users first."""
         return self
 

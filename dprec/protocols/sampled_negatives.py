@@ -47,7 +47,7 @@ class SampledNegativesProtocol(EaseProtocol):
         return Guarantee("claimed", "local", True, self.mechanism.report_family.on_items)
 
     def accountant(
-        self, family: ReportFamily, counts: Ints, sent: Bools, told: Ints | None = None
+        self, family: ReportFamily, counts: Ints, sent: Bools, loss_inputs: Ints | None = None
     ) -> PrivacyAccountant:
         """Return the account, in which nothing bounds what was lost, with what is claimed of all items."""
         proved, claimed = (PrivacyAccountant(rated=np.ones_like(sent)) for _ in range(2))

@@ -74,12 +74,12 @@ class SearchOptions(Options):
         numbers, rounds = self.numbers, self.rounds
         if numbers is None:
             numbers = least_numbers(n_items, rounds or 2)
-            most = max(numbers, n_items)
+            largest = max(numbers, n_items)
             # One round has less around its numbers than several.
-            if fits(PopularityPlan.of(n_items, most, rounds)):
-                numbers = most
-            numbers = most - bisect_left(
-                range(most, numbers, -1),
+            if fits(PopularityPlan.of(n_items, largest, rounds)):
+                numbers = largest
+            numbers = largest - bisect_left(
+                range(largest, numbers, -1),
                 True,
                 key=lambda fewer: fits(PopularityPlan.of(n_items, fewer, rounds)),
             )
@@ -105,11 +105,11 @@ def bytes_up(aggregation: Aggregation, rounds: Iterable[tuple[Collection[Layout]
 
 
 def bytes_of_search(
-    device: SummedDevice, plan: PopularityPlan, aggregation: Aggregation, whole: float
+    device: SummedDevice, plan: PopularityPlan, aggregation: Aggregation, multiplier: float
 ) -> int:
-    """Return the bytes that a device sends for a search alone; ``whole``: noise of one with all of it."""
+    """Return a device's bytes for a search alone; ``multiplier``: noise of one release that has all of it."""
     rounds = [
-        ((device.release(number),), whole / math.sqrt(stage.share))
+        ((device.release(number),), multiplier / math.sqrt(stage.share))
         for number, stage in enumerate(plan.stages, start=1)
     ]
     return bytes_up(aggregation, rounds)
@@ -154,8 +154,8 @@ class SearchSum:
         shared = np.sort(profiles.users[present] * size + rows[present], kind="stable")
         owners, rows = np.divmod(shared[np.diff(shared, prepend=-1) > 0], size)
         counts = np.bincount(owners, minlength=profiles.n_users)
-        each = 1 / np.sqrt(np.maximum(counts, self.fewest)) if self.normalised else np.ones(counts.size)
-        return offsets(counts), rows, np.repeat(each, counts)
+        weights = 1 / np.sqrt(np.maximum(counts, self.fewest)) if self.normalised else np.ones(counts.size)
+        return offsets(counts), rows, np.repeat(weights, counts)
 
     def work(self, counts: Ints) -> Ints:
         """Return the numbers of sets of so many items."""
@@ -171,25 +171,25 @@ class SearchSum:
 
 def encode_search(search: PopularitySearch) -> bytes:
     """Return which buckets stood out, of the stages so far; nothing before the first."""
-    begun, known = PopularitySearch.begun(search.plan), len(search.chosen)
-    while known and np.array_equal(search.chosen[known - 1], begun.chosen[known - 1]):
-        known -= 1
-    return _encode_chosen(search, known)
+    start, n_stages = PopularitySearch.begun(search.plan), len(search.chosen)
+    while n_stages and np.array_equal(search.chosen[n_stages - 1], start.chosen[n_stages - 1]):
+        n_stages -= 1
+    return _encode_chosen(search, n_stages)
 
 
-def _encode_chosen(search: PopularitySearch, known: int) -> bytes:
-    stages = zip(search.plan.stages, search.chosen[:known], strict=False)
-    return b"".join(encode_items(own, stage.rows) for stage, own in stages)
+def _encode_chosen(search: PopularitySearch, n_stages: int) -> bytes:
+    stages = zip(search.plan.stages, search.chosen[:n_stages], strict=False)
+    return b"".join(encode_items(buckets, stage.rows) for stage, buckets in stages)
 
 
 def decode_search(data: bytes, plan: PopularityPlan) -> PopularitySearch:
     """Read what `encode_search` returned; raises ValueError, as devices do not trust the server."""
-    read, search, known = Reader(data), PopularitySearch.begun(plan), 0
-    while read.rest() and known < len(plan.kept):
-        buckets = read.item_set(plan.stages[known].rows, plan.kept[known])
-        search = replace(search, chosen=(*search.chosen[:known], buckets, *search.chosen[known + 1 :]))
-        known += 1
-    read.end()
+    reader, search, n_stages = Reader(data), PopularitySearch.begun(plan), 0
+    while reader.rest() and n_stages < len(plan.kept):
+        buckets = reader.item_set(plan.stages[n_stages].rows, plan.kept[n_stages])
+        search = replace(search, chosen=(*search.chosen[:n_stages], buckets, *search.chosen[n_stages + 1 :]))
+        n_stages += 1
+    reader.end()
     return search
 
 
@@ -199,20 +199,20 @@ def encode_found(search: PopularitySearch, model: ListModel) -> bytes:
         return model.encode()
     of_buckets = np.full(search.plan.rows, model.popularity.min())
     of_buckets[search.leaves()] = model.popularity
-    rest = replace(model, popularity=np.zeros(model.popularity.size))
+    without_popularity = replace(model, popularity=np.zeros(model.popularity.size))
     popularity = encode_numbers(of_buckets, model.sent_steps[0])
-    return _encode_chosen(search, len(search.chosen)) + popularity + rest.encode()
+    return _encode_chosen(search, len(search.chosen)) + popularity + without_popularity.encode()
 
 
 def decode_found(data: bytes, plan: PopularityPlan) -> tuple[PopularitySearch, ListModel]:
     """Read what `encode_found` returned; raises ValueError, as devices do not trust the server."""
-    read, search = Reader(data), PopularitySearch.begun(plan)
+    reader, search = Reader(data), PopularitySearch.begun(plan)
     if not search.chosen:
         return search, ListModel.decode(data, plan.n_items)
     stages = zip(plan.stages, plan.kept, strict=False)
-    search = replace(search, chosen=tuple(read.item_set(stage.rows, kept) for stage, kept in stages))
-    of_buckets, _ = read.rounded((plan.rows,))
+    search = replace(search, chosen=tuple(reader.item_set(stage.rows, count) for stage, count in stages))
+    of_buckets, _ = reader.rounded((plan.rows,))
     if not (np.abs(of_buckets) <= LARGEST).all():
         raise ValueError("a list model with popularity out of range")
-    model = ListModel.decode(read.rest(), plan.n_items)
+    model = ListModel.decode(reader.rest(), plan.n_items)
     return search, replace(model, popularity=of_buckets[search.leaves()])

@@ -121,7 +121,7 @@ class SecretSetOptions(Options):
             (("residuals", second), ("features", by_feature), ("profiles", profiles), ("tastes", tastes)),
             (("profiles", further[0]), ("tastes", further[1])),
         )
-        spending = (tuple(part for part in each if part[1] > 0) for each in rounds)
+        spending = (tuple(part for part in parts if part[1] > 0) for parts in rounds)
         return tuple(parts for parts in spending if parts)
 
     def cuts(self, scale: RatingScale) -> Floats:
@@ -141,9 +141,9 @@ class SecretSetOptions(Options):
         self.cuts(scale)
         if self.split is None:
             return
-        whole = len(self.split) == len(split_at(0.0)) and abs(sum(self.split) - 1) < _ROUNDING
-        learned_before = whole and (sum(self.split[4:6]) > 0 or sum(self.split[6:]) == 0)
-        large = all(each == 0 or each >= LEAST_SHARE for each in self.split)
+        complete = len(self.split) == len(split_at(0.0)) and abs(sum(self.split) - 1) < _ROUNDING
+        learned_before = complete and (sum(self.split[4:6]) > 0 or sum(self.split[6:]) == 0)
+        large = all(share == 0 or share >= LEAST_SHARE for share in self.split)
         if not (learned_before and large and min(self.split[:2]) > 0 and sum(self.split[2:4]) > 0):
             accepted = (
                 f"eight shares, 0 or at least {LEAST_SHARE:g}, that add up to 1, those of counts and "
@@ -207,8 +207,8 @@ class SecretSetProtocol(SumsProtocol):
     def server(self, public: Public, catalogue: Catalogue | None, seed: int) -> TableServer:
         """Return the server before the first round."""
         cuts = self.sums.cuts(public.scale)
-        known = self.sums, public.n_items, public.scale, cuts, catalogue, seed
-        server = TableServer(*known, most_bytes=self.max_bytes_down)
+        settings = self.sums, public.n_items, public.scale, cuts, catalogue, seed
+        server = TableServer(*settings, most_bytes=self.max_bytes_down)
         # What is public alone must fit, before anybody is asked.
         server.learned.encode()
         return server
@@ -227,12 +227,12 @@ class ProfileDevice(SummedDevice):
     options: SecretSetOptions
     table: ItemTable
     scale: RatingScale
-    known: bool = True
+    has_table: bool = True
     """False before the first release."""
 
     def encode(self) -> bytes:
         """Return the table; nothing before any is learned."""
-        return self.table.encode() if self.known else b""
+        return self.table.encode() if self.has_table else b""
 
     @property
     def features(self) -> Floats:
@@ -245,8 +245,8 @@ class ProfileDevice(SummedDevice):
         products = n_items * width
         sizes: dict[Part, int] = {"features": width, "profiles": products, "tastes": products}
         parts = self.options.parts[round_index - 1]
-        whole = sum(share for _, share in parts)
-        return [(part, share / whole, sizes.get(part, n_items)) for part, share in parts]
+        total = sum(share for _, share in parts)
+        return [(part, share / total, sizes.get(part, n_items)) for part, share in parts]
 
     def release(self, round_index: int) -> Release:
         """Return the numbers of all parts, one after another."""
@@ -255,10 +255,10 @@ class ProfileDevice(SummedDevice):
 
     def cells(self, profiles: Profiles, release: Release, words: Uint64s) -> tuple[Ints, AnyInts, Floats]:
         """Return the parts of normalised profiles."""
-        given = self._residual(profiles)
+        residuals = self._residual(profiles)
         owners, rows, numbers, start = [], [], [], 0
         for part, share, size in self.parts(release.round_index):
-            users, places, values = given.part(part)
+            users, places, values = residuals.part(part)
             owners.append(users)
             rows.append(places + start)
             numbers.append(values * (np.sqrt(share) * _BELOW_ONE))
@@ -271,26 +271,26 @@ class ProfileDevice(SummedDevice):
     def work(self, counts: Ints, release: Release) -> Ints:
         """Return the numbers of all parts: of each rating, and of what is summed over all of them."""
         sizes = {part: size for part, _, size in self.parts(release.round_index)}
-        whole = sizes.pop("features", 0)
-        return counts * (sum(sizes.values()) // release.n_items) + whole
+        n_features = sizes.pop("features", 0)
+        return counts * (sum(sizes.values()) // release.n_items) + n_features
 
     def _residual(self, profiles: Profiles) -> _Residuals:
         """Return ratings less biases, centred for each user."""
         counts, levels = np.diff(profiles.indptr), self.scale.level_of(profiles.values)
-        left = self.scale.values[levels.astype(np.int64) - 1] - self.table.means[profiles.items]
-        means = _row_sums(left, profiles.indptr) / np.maximum(counts, 1)
-        residuals: Floats = left - np.repeat(means, counts)
+        deviations = self.scale.values[levels.astype(np.int64) - 1] - self.table.means[profiles.items]
+        means = _row_sums(deviations, profiles.indptr) / np.maximum(counts, 1)
+        residuals: Floats = deviations - np.repeat(means, counts)
         # What rounding leaves of equal numbers is no residual.
         residuals[np.abs(residuals) < _NOTHING * (self.scale.high - self.scale.low)] = 0.0
         return _Residuals(profiles.indptr, profiles.items, residuals, profiles.n_items, self.features)
 
     def about(self, items: AnyInts, layout: Release) -> Bools:
         """Return which rows count ratings of some items, or add up their residuals."""
-        asked = np.isin(np.arange(layout.n_items), items)
+        matches = np.isin(np.arange(layout.n_items), items)
         of_items = ("counts", "residuals")
         parts = self.parts(layout.round_index)
         return np.concatenate(
-            [asked if part in of_items else np.zeros(size, dtype=np.bool_) for part, _, size in parts]
+            [matches if part in of_items else np.zeros(size, dtype=np.bool_) for part, _, size in parts]
         )
 
     @cached_property
@@ -305,25 +305,25 @@ class ProfileDevice(SummedDevice):
         popularity = np.exp(np.clip(table.numbers[:, 0], -_FARTHEST, _FARTHEST))
         shares = popularity / popularity.sum()
         public = _bent(table.numbers[:, 1:], table.categories, shares)
-        near = _PUBLIC_DEVIATION * standardised(public, shares, np.sqrt(_LEAST_SHARE))
-        return replace(table, embeddings=np.hstack([table.embeddings, near]))
+        public_embeddings = _PUBLIC_DEVIATION * standardised(public, shares, np.sqrt(_LEAST_SHARE))
+        return replace(table, embeddings=np.hstack([table.embeddings, public_embeddings]))
 
     def devices(self, ratings: Ratings) -> Devices:
         """Return the devices of users who hold these ratings; of no user anything is known."""
         return Devices(self.options.process, self.whole_table, ratings)
 
-    def predicting(self, held: Ratings) -> dict[str, Any]:
+    def predicting(self, ratings: Ratings) -> dict[str, Any]:
         """Return what predicts cell by cell, each on its user's device."""
-        return {"predict": self.devices(held).predict}
+        return {"predict": self.devices(ratings).predict}
 
     def predictions(self, profiles: Profiles) -> Floats:
         """Predict from each user's own ratings."""
         shape = profiles.n_users, profiles.n_items
         levels = self.scale.level_of(profiles.values)
         ids = np.arange(shape[0]), np.arange(shape[1])
-        own = Ratings(profiles.indptr, profiles.items, levels, self.scale, *ids)
-        users, items = (each.ravel() for each in np.indices(shape))
-        return self.devices(own).predict(users, items).reshape(shape)
+        ratings = Ratings(profiles.indptr, profiles.items, levels, self.scale, *ids)
+        users, items = (indices.ravel() for indices in np.indices(shape))
+        return self.devices(ratings).predict(users, items).reshape(shape)
 
 
 def _row_sums(values: Floats, indptr: Ints) -> Floats:
@@ -350,20 +350,20 @@ class _Residuals(Profiles):
         if part == "residuals":
             return users, items, self._normalised(self.values[:, None])
         width = self.features.shape[1]
-        own = self.features[items]
+        features = self.features[items]
         if part == "features":
-            sums = _row_sums(own * self.values[:, None], self.indptr)
+            sums = _row_sums(features * self.values[:, None], self.indptr)
             norms = np.sqrt((sums**2).sum(axis=1, keepdims=True))
             everybody = np.arange(self.n_users)
-            there = np.flatnonzero(norms[:, 0] > _NOTHING)
-            sums = sums[there] / norms[there]
-            places = np.tile(np.arange(width), there.size)
-            return np.repeat(everybody[there], width), places, sums.ravel()
+            nonzero = np.flatnonzero(norms[:, 0] > _NOTHING)
+            sums = sums[nonzero] / norms[nonzero]
+            places = np.tile(np.arange(width), nonzero.size)
+            return np.repeat(everybody[nonzero], width), places, sums.ravel()
         weights = self.values[:, None] if part == "tastes" else np.ones((items.size, 1))
-        own = own * weights
-        rest = (_row_sums(own, self.indptr)[users] - own) * weights
+        features = features * weights
+        others = (_row_sums(features, self.indptr)[users] - features) * weights
         places = (items[:, None] * width + np.arange(width)).ravel()
-        return np.repeat(users, width), places, self._normalised(rest)
+        return np.repeat(users, width), places, self._normalised(others)
 
     def _normalised(self, values: Floats) -> Floats:
         """Return the numbers of every rating, divided by the norm of those of its user, one after another."""
@@ -416,7 +416,7 @@ class TableServer(LimitedServer):
     @property
     def held(self) -> ProfileDevice:
         """What the next contributions are computed with."""
-        return ProfileDevice(self.options, self.table, self.scale, known=self.biases is not None)
+        return ProfileDevice(self.options, self.table, self.scale, has_table=self.biases is not None)
 
     def learn(
         self, layout: Release, round_index: int, released: Floats, deviation: float, users: int
@@ -436,26 +436,27 @@ class TableServer(LimitedServer):
             return  # the first release failed, so that nothing is known to learn with
         features = self.held.features
         if "residuals" in sums or "features" in sums or self.biases is None:
-            known = self.table.means / self._slope
+            means = self.table.means / self._slope
             if "residuals" in sums:
-                self.residuals.append(ResidualSum(*sums["residuals"], known))
+                self.residuals.append(ResidualSum(*sums["residuals"], means))
             of_features = None
             if "features" in sums and features.shape[1]:
-                of_features = FeatureSum(*sums["features"], features, known)
+                of_features = FeatureSum(*sums["features"], features, means)
             self.biases = learned_biases(counts, self.residuals, of_features, *self._design(counts), users)
         if features.shape[1]:
-            found = self._embedded(sums, self.biases.counts.means, users)
-            self.embeddings = found if found.shape[1] else self.embeddings
+            embeddings = self._embedded(sums, self.biases.counts.means, users)
+            self.embeddings = embeddings if embeddings.shape[1] else self.embeddings
         self.table = self._table_for_round(self.biases)
 
     def _embedded(self, sums: dict[Part, tuple[Floats, float]], counts: Floats, users: int) -> Floats:
         """Return the embeddings from who rated an item, and from who liked it; shape (items, dimensions)."""
-        found = [np.zeros((counts.size, 0))]
+        embeddings = [np.zeros((counts.size, 0))]
         for part, scale in _SCALES.items():
             if part in sums:
-                own, deviation = sums[part]
-                found.append(scale * embeddings_of(own.reshape(counts.size, -1), deviation, counts, users))
-        return np.hstack(found)
+                numbers, deviation = sums[part]
+                by_item = numbers.reshape(counts.size, -1)
+                embeddings.append(scale * embeddings_of(by_item, deviation, counts, users))
+        return np.hstack(embeddings)
 
     @property
     def _slope(self) -> float:
@@ -479,18 +480,18 @@ class TableServer(LimitedServer):
         Features are what is public of an item and its popularity, or embeddings once some are learned. Where
         two releases learn these, random ones fill up the first.
         """
-        nothing, most = np.zeros((self.n_items, 0)), self.options.features
+        nothing, max_features = np.zeros((self.n_items, 0)), self.options.features
         shares = learned.counts.shares
         features = standardised(self._design(learned.counts)[0], shares, np.sqrt(_LEAST_SHARE))
         if self.embeddings.shape[1]:
             features = standardised(self.embeddings, shares)
         elif len(self.options.parts) == 3:
             # As many as there is room for beside others, from which the next release learns the space.
-            drawn = generator(self.seed, "random features of items")
-            random = drawn.standard_normal((self.n_items, max(0, most - features.shape[1])))
+            draws = generator(self.seed, "random features of items")
+            random = draws.standard_normal((self.n_items, max(0, max_features - features.shape[1])))
             features = np.hstack([features, random])
         no_categories, no_variances = nothing.astype(np.bool_), np.zeros(self.n_items)
-        means, features = learned.means * self._slope, features[:, :most]
+        means, features = learned.means * self._slope, features[:, :max_features]
         table = ItemTable(self.cuts, means, no_variances, features, nothing, nothing, no_categories)
         return ItemTable.decode(table.encode(), n_levels=self.cuts.size + 1, n_items=self.n_items)
 
@@ -502,12 +503,12 @@ class TableServer(LimitedServer):
     @property
     def whole(self) -> ItemTable:
         """What is known of all items, and what is public."""
-        known, catalogue = self.biases, self.catalogue
+        biases, catalogue = self.biases, self.catalogue
         means, deviations = np.zeros(self.n_items), np.full(self.n_items, PRIOR_SPREAD)
         numbers, embeddings = np.zeros((self.n_items, 0)), self.embeddings
-        if known is not None:
-            means, deviations = known.means, np.sqrt(known.variances)
-            numbers = known.counts.popularity[:, None]
+        if biases is not None:
+            means, deviations = biases.means, np.sqrt(biases.variances)
+            numbers = biases.counts.popularity[:, None]
         categories = np.zeros((self.n_items, 0), dtype=np.bool_)
         if catalogue is not None:
             numbers, categories = np.hstack([numbers, catalogue.numbers]), catalogue.categories

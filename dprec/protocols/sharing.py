@@ -66,16 +66,16 @@ class Limited(typing.Protocol):
         """Return it in at most so many bytes."""
 
 
-def note_on_limit(most: int | None, whole: Limited) -> tuple[str, ...]:
+def note_on_limit(max_bytes: int | None, model: Limited) -> tuple[str, ...]:
     """Say what a limit costs that is put to what devices are sent; nothing where it costs nothing."""
-    if most is None:
+    if max_bytes is None:
         return ()
-    needed, sent = len(whole.encode()), len(whole.within(most).encode())
+    needed, sent = len(model.encode()), len(model.within(max_bytes).encode())
     if sent == needed:
         return ()
     return (
         f"Devices are sent {sent:,} bytes to predict from, in place of {needed:,} (max_bytes_down: "
-        f"{most:,}): {sent / needed:.0%} of the bits that their noise is worth.",
+        f"{max_bytes:,}): {sent / needed:.0%} of the bits that their noise is worth.",
     )
 
 
@@ -103,11 +103,11 @@ def budget_at(
     if privacy is not None and privacy.own:
         found = f"shares of the users by epsilon, with {budget.epsilon:g} for everybody"
         raise SettingError("privacy.epsilon", found, "one number, or no epsilons that all are matched at")
-    own: dict[str, Any] = {"epsilon": budget.epsilon, "per": per}
+    changes: dict[str, Any] = {"epsilon": budget.epsilon, "per": per}
     if budget.delta is not None and per == "user":
-        own |= {"composition": "pld", "delta": budget.delta} if composes else {"composition": "sum"}
+        changes |= {"composition": "pld", "delta": budget.delta} if composes else {"composition": "sum"}
     with within("privacy"):
-        return PrivacyBudget(**own) if privacy is None else replace(privacy, **own)
+        return PrivacyBudget(**changes) if privacy is None else replace(privacy, **changes)
 
 
 def chosen_epsilons(

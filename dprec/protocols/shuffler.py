@@ -150,9 +150,9 @@ class Shuffler(Options):
         if family.hides_items:
             alike = np.full(n_users, np.count_nonzero(accepted))
         else:
-            shown = observed.counts
+            counts = observed.counts
             alike = np.zeros(n_users, dtype=np.int64)
-            alike[accepted] = accounting.with_the_same_items(shown[accepted], observed.items)
+            alike[accepted] = accounting.with_the_same_items(counts[accepted], observed.items)
         return accounting.ShuffledProfiles(losses, np.where(accepted, self._hiding(alike), 0))
 
     def _hiding(self, messages: Ints) -> Ints:
@@ -169,9 +169,9 @@ def notes_on_ratings(
     if losses is None or not losses.size:
         return ()
     local = family.channel(1).epsilon
-    whole = np.count_nonzero(losses >= _NOTHING_GAINED * local)
+    n_exposed = np.count_nonzero(losses >= _NOTHING_GAINED * local)
     return (
         f"Among the reports on its item, a rating loses {losses.mean():.3g} on average (median "
         f"{np.median(losses):.3g}) with delta = {delta:g}, not {local:.3g}. Of {losses.size:,} reports, "
-        f"{whole:,} are on items that too few rate, and lose as much as without a shuffler.",
+        f"{n_exposed:,} are on items that too few rate, and lose as much as without a shuffler.",
     )

@@ -37,7 +37,7 @@ class SilentProtocol(Protocol):
     """From what devices predict, in words that end the reason of the guarantee."""
 
     @abstractmethod
-    def alone(self, held: Ratings, catalogue: Catalogue | None, public_seed: int) -> Alone:
+    def alone(self, ratings: Ratings, catalogue: Catalogue | None, public_seed: int) -> Alone:
         """Return what devices predict whose users hold these ratings.
 
         ``catalogue``: what is public about the items; ``public_seed``: of what is drawn by all alike.

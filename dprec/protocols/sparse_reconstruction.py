@@ -112,12 +112,12 @@ class SparseReconstructionProtocol(OneShotProtocol):
         return replace(super().guarantee(shape), status="claimed", reason=reason)
 
     def accountant(
-        self, family: ReportFamily, counts: Ints, sent: Bools, told: Ints | None = None
+        self, family: ReportFamily, counts: Ints, sent: Bools, loss_inputs: Ints | None = None
     ) -> PrivacyAccountant:
         """Return the account of what is lost, with what is claimed beside it."""
         claimed = PrivacyAccountant(rated=counts > 0)
         claimed.step(1, sent, self.privacy.epsilon, self.privacy.epsilon * counts.astype(np.float64))
-        return replace(super().accountant(family, counts, sent, told), claimed=claimed)
+        return replace(super().accountant(family, counts, sent, loss_inputs), claimed=claimed)
 
     def learn(
         self,
@@ -147,12 +147,13 @@ def denoised(observed: Observations, neighbors: int, share: float) -> Floats:
     lengths = np.sqrt(np.maximum(np.diag(products), np.finfo(float).tiny))
     similar = products / np.outer(lengths, lengths)
     np.fill_diagonal(similar, 0.0)
-    kept = min(neighbors, n_items)
-    least = np.partition(np.abs(similar), n_items - kept, axis=0)[n_items - kept]
+    n_neighbors = min(neighbors, n_items)
+    least = np.partition(np.abs(similar), n_items - n_neighbors, axis=0)[n_items - n_neighbors]
     chosen = sp.csr_array(np.where(np.abs(similar) >= least, similar, 0.0))
     rated = sp.csr_array((np.ones(items.size), items, observed.indptr), shape=observed.shape)
     users = observed.users
-    said = (deviations @ chosen).toarray()[users, items]
-    weight = (rated @ abs(chosen)).toarray()[users, items]
-    others = means[items] + np.divide(said, weight, out=np.zeros_like(said), where=weight > 0)
-    return np.where(weight > 0, (1 - share) * values + share * others, values)
+    weighted_sums = (deviations @ chosen).toarray()[users, items]
+    weights = (rated @ abs(chosen)).toarray()[users, items]
+    similar_means = np.divide(weighted_sums, weights, out=np.zeros_like(weighted_sums), where=weights > 0)
+    others = means[items] + similar_means
+    return np.where(weights > 0, (1 - share) * values + share * others, values)

@@ -200,9 +200,9 @@ class SumsProtocol(RoundsProtocol):
         """What is learned, from sums that protect users."""
         return self.facts_of(learns=self.learns)
 
-    def facts_of(self, **own: Any) -> Facts:
+    def facts_of(self, **overrides: Any) -> Facts:
         """Return facts, in which the sums protect users."""
-        return super().facts_of(**{"protects": f"{self.aggregation.kind}-sums"} | own)
+        return super().facts_of(**{"protects": f"{self.aggregation.kind}-sums"} | overrides)
 
     @property
     def rounds(self) -> int:  # type: ignore[override]
@@ -319,14 +319,14 @@ class SumsProtocol(RoundsProtocol):
                 accepted = "'pld': Gaussian noise keeps to an epsilon with a delta only"
                 raise SettingError("privacy.composition", "'sum'", accepted)
             with within("aggregation"):
-                drawn = self.adding_up.among(train.n_users).largest_multiplier
-            largest, most = max(self.multipliers), min(LARGEST_MULTIPLIER, drawn)
-            if largest > most:
+                largest_drawn = self.adding_up.among(train.n_users).largest_multiplier
+            largest, limit = max(self.multipliers), min(LARGEST_MULTIPLIER, largest_drawn)
+            if largest > limit:
                 raise SettingError(
                     "privacy.epsilon",
                     f"{self.privacy.epsilon:g} at delta {self.privacy.delta:g}, for which a round "
                     f"of {self.rounds} needs noise of {largest:.3g} times what a user contributes",
-                    f"a larger epsilon or delta, or fewer rounds: at most {most:g} times",
+                    f"a larger epsilon or delta, or fewer rounds: at most {limit:g} times",
                 )
         public = Public(train.n_users, train.n_items, train.scale)
         aggregation = self.adding_up
@@ -347,12 +347,12 @@ class SumsProtocol(RoundsProtocol):
         Of the round in which that is most; see `Protocol.influence_of_one`.
         """
         rounds = zip(self.may_ask(Public.of(train)), self.multipliers, strict=True)
-        asked = [(layout, multiplier) for layouts, multiplier in rounds for layout in layouts]
+        releases = [(layout, multiplier) for layouts, multiplier in rounds for layout in layouts]
         counts, aggregation = train.counts[train.counts > 0], self.adding_up
-        most = [aggregation.most_of_one(layout, multiplier) for layout, multiplier in asked]
-        honest = [np.average(layout.honest(counts), weights=counts) for layout, _ in asked]
+        most_of_one = [aggregation.most_of_one(layout, multiplier) for layout, multiplier in releases]
+        honest = [np.average(layout.honest(counts), weights=counts) for layout, _ in releases]
         with np.errstate(divide="ignore"):
-            influences = np.array(most) / np.array(honest)
+            influences = np.array(most_of_one) / np.array(honest)
         return float(influences.max()) if np.isfinite(influences).all() else None
 
     def held_at_once(self, reported: float, *, unseen: bool) -> float:
@@ -375,13 +375,13 @@ class SumsProtocol(RoundsProtocol):
                 max(aggregation.report_bits(layout, answers, multiplier) for layout in layouts)
                 for layouts, multiplier in zip(rounds, multipliers, strict=True)
             ]
-        alone = aggregation.by_itself
+        by_itself = aggregation.by_itself
         return ReportSize(
-            reports=1 if alone else len(bits),
+            reports=1 if by_itself else len(bits),
             symbols=None,
             answers=answers,
             bits=float(np.mean(bits)),
-            epsilon=suited.cost_of(1).epsilon if alone else None,
+            epsilon=suited.cost_of(1).epsilon if by_itself else None,
             per="user",
             of="item" if public.scale.implicit else "rating",
         )
@@ -412,10 +412,10 @@ class SumsProtocol(RoundsProtocol):
     def _charged(
         self, accountant: PrivacyAccountant, rounds: Collection[int], longest: float = 1.0
     ) -> PrivacyAccountant:
-        alone = np.ones(1, dtype=np.bool_)
+        takes_part = np.ones(1, dtype=np.bool_)
         for round_index in rounds:
             cost = self.cost_of(round_index, longest)
-            accountant.step(round_index, alone, cost.epsilon, cost.epsilon, cost.mechanism)
+            accountant.step(round_index, takes_part, cost.epsilon, cost.epsilon, cost.mechanism)
         return accountant
 
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
@@ -512,8 +512,8 @@ class SumsProtocol(RoundsProtocol):
         for round_index in range(1, self.rounds + 1):
             device = self.device(server.held.encode(), _ITEMS, scale)
             layout = device.release(round_index)
-            drawn = words(seed, f"choices {round_index}", 0, profiles.items.size)
-            contributions = device.contributions(profiles, layout, drawn)
+            choices = words(seed, f"choices {round_index}", 0, profiles.items.size)
+            contributions = device.contributions(profiles, layout, choices)
             yield layout, contributions
             _, total = layout.added_up(contributions.encode(layout))
             server.learn(layout, round_index, total * UNIT * layout.scales, 0.0, _USERS)

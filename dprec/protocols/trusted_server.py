@@ -87,27 +87,28 @@ class TrustedServerProtocol(sharing.Completes, CollectionProtocol):
     def guarantee(self, shape: tuple[int, int]) -> Guarantee:
         """Say what is claimed against all but the server, and how much of it is proved."""
         noise = self.noise(shape)
-        asked, proved = self.privacy.epsilon, noise.proved
+        epsilon, proved = self.privacy.epsilon, noise.proved
         where = f"{self.perturbation.kind} perturbation, {self.perturbation.calibration} calibration"
-        kept = proved <= asked
-        rest = "" if kept else f"; {proved:.6g} is proved" if math.isfinite(proved) else "; nothing is proved"
+        holds = proved <= epsilon
+        bound = f"{proved:.6g}" if math.isfinite(proved) else "nothing"
+        shortfall = "" if holds else f"; {bound} is proved"
         return Guarantee(
-            status="proved" if kept else "claimed",
+            status="proved" if holds else "claimed",
             trust="central",
             hides_rated_items=False,
-            reason=f"epsilon = {asked:g} per rating, against all but the server ({where}): "
-            f"{noise.reason}{rest}.",
+            reason=f"epsilon = {epsilon:g} per rating, against all but the server ({where}): "
+            f"{noise.reason}{shortfall}.",
             notes=("The server is trusted: it receives the true signs.",),
         )
 
     def accountant(
-        self, family: ReportFamily, counts: Ints, sent: Bools, told: Ints | None = None
+        self, family: ReportFamily, counts: Ints, sent: Bools, loss_inputs: Ints | None = None
     ) -> PrivacyAccountant:
         """Return the account of what is proved, with what the paper claims if it is less.
 
         What is claimed of a rating is charged for each of a profile; what is proved, for each or for all.
         """
-        noise, asked = self.noise((counts.size, family.n_items)), self.privacy.epsilon
+        noise, epsilon = self.noise((counts.size, family.n_items)), self.privacy.epsilon
 
         def charged(per_rating: float, times: Ints) -> PrivacyAccountant:
             accountant = PrivacyAccountant(rated=counts > 0)
@@ -116,7 +117,7 @@ class TrustedServerProtocol(sharing.Completes, CollectionProtocol):
             return accountant
 
         proved = charged(noise.proved, np.ones_like(counts) if noise.whole_profile else counts)
-        return replace(proved, claimed=None if noise.proved <= asked else charged(asked, counts))
+        return replace(proved, claimed=None if noise.proved <= epsilon else charged(epsilon, counts))
 
     def learn(self, observed: Observations, seed: int, progress: Progress = silent) -> HiddenMatrix:
         """Complete the matrix with noise."""

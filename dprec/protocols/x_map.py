@@ -83,12 +83,12 @@ class XMapProtocol(CollectionProtocol):
     @property
     def facts(self) -> Facts:
         """The mechanism of uploads or private replacement, and how items are compared if nothing is noisy."""
-        own, replaced = self.mechanism.private, self.replacement.private
+        private_uploads, replaced = self.mechanism.private, self.replacement.private
         return self.facts_of(
-            private=own or replaced or self.recommendation.epsilon is not None,
-            protects="private-replacement" if replaced and not own else self.mechanism.kind,
+            private=private_uploads or replaced or self.recommendation.epsilon is not None,
+            protects="private-replacement" if replaced and not private_uploads else self.mechanism.kind,
             learns="item-knn" if self.replacement.selection == "none" else "alter-ego-knn",
-            fit=None if own else self.graph,
+            fit=None if private_uploads else self.graph,
         )
 
     def family(self, scale: RatingScale, n_items: int) -> ReportFamily:
@@ -248,17 +248,18 @@ class XMapProtocol(CollectionProtocol):
     ) -> ItemBasedRecommender:
         """Return the recommender for target items."""
         start, stop = domains.target_start, domains.target_stop
-        own = (observed.items >= start) & (observed.items < stop)
-        users, targets, values = observed.users[own], observed.items[own] - start, observed.values[own]
+        in_target = (observed.items >= start) & (observed.items < stop)
+        users, values = observed.users[in_target], observed.values[in_target]
+        targets = observed.items[in_target] - start
         shape, similarity = (domains.n_users, domains.n_targets), self.graph.similarity
         received = scipy.sparse.coo_array((values, (users, targets)), shape=shape).tocsr()
         items = RatedItems.of(received, similarity, self.recommendation.prior_ratings)
-        made_for = rows_of(np.diff(egos.indptr))
-        made = egos.values if self.replacement.deviations else egos.values - items.means[egos.targets]
+        ego_users = rows_of(np.diff(egos.indptr))
+        ego_values = egos.values if self.replacement.deviations else egos.values - items.means[egos.targets]
         profiles = scipy.sparse.coo_array(
             (
-                np.concatenate([values - items.means[targets], made]),
-                (np.concatenate([users, made_for]), np.concatenate([targets, egos.targets])),
+                np.concatenate([values - items.means[targets], ego_values]),
+                (np.concatenate([users, ego_users]), np.concatenate([targets, egos.targets])),
             ),
             shape=shape,
         ).tocsr()
@@ -310,10 +311,10 @@ _SUMS = (
 def _guarantee_of_uploads(mechanism: Mechanism) -> Guarantee:
     hides = mechanism.report_family.hides_items
     which = "Which items a user rated is hidden" if hides else "Which items a user rated is not hidden"
-    told = "" if hides else ", and show other users something of which items were rated"
+    disclosure = "" if hides else ", and show other users something of which items were rated"
     note = (
         f"{which}; X-Sim, AlterEgos and predictions follow from the reports: they tell no more of the values "
-        f"than these do{told}."
+        f"than these do{disclosure}."
     )
     return Guarantee("proved", "local", hides, f"{sharing.EXACT_CHANNEL}.", (note,))
 
