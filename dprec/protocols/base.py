@@ -19,7 +19,7 @@ from dprec.components import Options, as_values, is_ours, option, reference_of, 
 from dprec.errors import SettingError, within
 from dprec.mechanisms import Mechanism
 from dprec.personalization import OrdinalProcess
-from dprec.protocols.findings import Auditor, Finding
+from dprec.protocols.findings import AuditTests, Finding
 from dprec.ratings import ColdRatings, Ratings, RatingScale
 from dprec.reports import ReportFamily, ReportSize
 from dprec.schedules import Answers, Schedule
@@ -230,8 +230,10 @@ class Protocol(Options):
     def installed(self) -> Self:
         """What devices are given: the protocol, with defaults for what the server alone reads."""
         options = (field for field in dataclasses.fields(self) if "reader" in field.metadata)
-        unread = {field.name: field.default for field in options if field.default is not dataclasses.MISSING}
-        return replace(self, **unread)
+        defaults = {
+            field.name: field.default for field in options if field.default is not dataclasses.MISSING
+        }
+        return replace(self, **defaults)
 
     @property
     def keeps_last(self) -> bool:
@@ -307,7 +309,7 @@ class Protocol(Options):
         """Return an audited protocol for a few items; ``separating`` where parameters tell profiles apart."""
         return self
 
-    def audit(self, auditor: Auditor) -> Iterator[Finding]:
+    def audit(self, auditor: AuditTests) -> Iterator[Finding]:
         """Yield what an audit of `audited` finds: by default, about what devices send."""
         return auditor.of_devices()
 
@@ -370,8 +372,10 @@ class Protocol(Options):
         That is all options, but for those of ours that change no draw of devices or server.
         """
         options = dataclasses.fields(self) if is_ours(type(self)) else ()
-        late = {field.name for field in options if field.metadata.get("reader") == "result"}
-        return json.dumps({name: value for name, value in as_values(self).items() if name not in late})
+        result_fields = {field.name for field in options if field.metadata.get("reader") == "result"}
+        return json.dumps(
+            {name: value for name, value in as_values(self).items() if name not in result_fields}
+        )
 
     @property
     def of_single_ratings(self) -> Any:

@@ -31,15 +31,15 @@ def promises(predicted: Predicted, unit: ComparableUnit) -> dict[str, dict[str, 
 
     Values are those of `BestProtocol`, without an epsilon. What takes no trust stands once.
     """
-    promised = {}
+    values_by_name = {}
     for per, item_set in KEPT_BY[predicted]:
         if unit == "user" and per != "user":
             continue
         for trust in LEAST_TRUST_FIRST if (per, item_set) == ("user", "hidden") else LEAST_TRUST_FIRST[:1]:
             values = {"kind": "best", "trust": trust, "item_set": item_set, "privacy": {"per": per}}
             name = f"best-{trust}-per-{per}"
-            promised[name if (per, item_set) != ("user", "revealed") else f"{name}-values"] = values
-    return promised
+            values_by_name[name if (per, item_set) != ("user", "revealed") else f"{name}-values"] = values
+    return values_by_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +74,11 @@ class BestProtocol(PickingProtocol):
         per, item_set = self.privacy.per, self.item_set
         if predicted == "lists":
             per = "user" if per == "user" else "cell"
-            refused = {
+            refusals = {
                 "item_set": (item_set == "revealed", "'hidden': item sets are all that lists are made from"),
                 "predicts": (self.predicts == "server", "'device': no server ranks for sets that are hidden"),
             }
-            for key, (means_nothing, accepted) in refused.items():
+            for key, (means_nothing, accepted) in refusals.items():
                 if means_nothing:
                     raise SettingError(key, f"{getattr(self, key)!r}, of lists", accepted)
         if per == "rating" and item_set == "hidden":

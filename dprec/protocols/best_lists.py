@@ -71,9 +71,9 @@ def _by_noise(promise: PickingProtocol, trust: Trust, public: Public) -> Offer:
     table = table_under(promise, trust)
     suited = table.suited(public)
     noise = suited.noise_of_tables(public)(suited.table.items or 0)
-    picked: Protocol = table
+    protocol: Protocol = table
     if noise > MOST_NOISE:
-        picked = PopularityProtocol(
+        protocol = PopularityProtocol(
             privacy=table.privacy,
             adjacency=promise.adjacency,
             content=True,
@@ -82,12 +82,12 @@ def _by_noise(promise: PickingProtocol, trust: Trust, public: Public) -> Offer:
             max_bytes_down=promise.max_bytes_down,
             aggregation=table.aggregation,
         )
-    picked.suited(public).check(public)
+    protocol.suited(public).check(public)
     why = (
         f"under {trust}, the noise of a sum over {public.n_users:,} users is {noise:.2g}, and a table "
         f"is best up to {MOST_NOISE:g}"
     )
-    return Offer(picked, why)
+    return Offer(protocol, why)
 
 
 KEPT_BY: Mapping[tuple[PrivacyUnit, ItemSet], tuple[Rule, ...]] = {

@@ -101,10 +101,10 @@ class Sizes:
     def error_of_counts(self, mechanism: mechanisms.BitsAndCounts, epsilon: float) -> float:
         """Return the variance that is left by bits about some ratings and counts of the others."""
         bit = mechanisms.ThresholdBit(threshold=mechanism.threshold)
-        counted = (1 - mechanism.bits) * self.of_users / mechanism.groups
+        per_count = (1 - mechanism.bits) * self.of_users / mechanism.groups
         noise = 2 * np.exp(-epsilon) / np.expm1(-epsilon) ** 2
-        moved = counted**2 * self.information(bit, _NO_NOISE) * _COUNTED_VARIANCE
-        of_counts = mechanism.groups * moved / (noise + counted * _COUNTED_VARIANCE)
+        signal = per_count**2 * self.information(bit, _NO_NOISE) * _COUNTED_VARIANCE
+        of_counts = mechanism.groups * signal / (noise + per_count * _COUNTED_VARIANCE)
         return self._error(mechanism.bits * self.information(bit, epsilon), of_counts)
 
     def _error(self, fisher: float, of_counts: Floats) -> float:
@@ -116,10 +116,10 @@ class Sizes:
 def _of_a_rating(counts: AnyInts) -> Floats:
     """Return quantiles of counts, each as often as it counts."""
     ordered = np.sort(counts)
-    reached = np.cumsum(ordered)
-    places = np.searchsorted(reached, np.array(_QUANTILES) * reached[-1])
-    reaching: Floats = ordered[places].astype(np.float64)
-    return reaching
+    cumulative = np.cumsum(ordered)
+    places = np.searchsorted(cumulative, np.array(_QUANTILES) * cumulative[-1])
+    quantiles: Floats = ordered[places].astype(np.float64)
+    return quantiles
 
 
 def _learned(fisher: Floats) -> Floats:
@@ -196,8 +196,8 @@ def most_telling(promise: PickingProtocol, sizes: Sizes | None) -> mechanisms.Me
         return by_counts
     if sizes is None or promise.predicts == "device":
         return symbols  # a device knows its user's level
-    counted = sizes.error_of_counts(by_counts, epsilon)
-    return by_counts if counted < sizes.error_of_symbols(symbols, epsilon) else symbols
+    error_of_counts = sizes.error_of_counts(by_counts, epsilon)
+    return by_counts if error_of_counts < sizes.error_of_symbols(symbols, epsilon) else symbols
 
 
 def all_values_together(promise: PickingProtocol, public: Public | None) -> Offer:
@@ -209,7 +209,7 @@ def all_values_together(promise: PickingProtocol, public: Public | None) -> Offe
 def every_cell(promise: PickingProtocol, public: Public | None) -> Offer | None:
     """Offer an answer about every cell: not rated, low or high."""
     why = "every cell is reported, rated or not, which tells most of these items at this epsilon"
-    worth = 0.0 if public is None else told_by_cells(promise.privacy.epsilon, public)
+    worth = 0.0 if public is None else worth_of_cells(promise.privacy.epsilon, public)
     offer = Offer(one_report(promise, mechanisms.HiddenThreshold()), why, worth)
     return _report_of_profile(promise, public, offer)
 
@@ -219,7 +219,7 @@ def some_answers(promise: PickingProtocol, public: Public | None) -> Offer | Non
     if public is not None and promise.privacy.epsilon < ANSWERS_FROM and promise.predicts == "device":
         return None
     why = "an answer or a few about a whole profile need no trust, and tell more than sums that need none"
-    worth = 0.0 if public is None else told_by_sums(summed(promise, "local"), public)
+    worth = 0.0 if public is None else worth_of_sums(summed(promise, "local"), public)
     offer = Offer(one_report(promise, mechanisms.UserLevelBit()), why, worth)
     return _report_of_profile(promise, public, offer)
 
@@ -246,12 +246,12 @@ def sums(promise: PickingProtocol, public: Public | None) -> Offer | None:
     # Where nobody is trusted, cells tell more, and answers do at some epsilon.
     start = 0 if promise.privacy.per == "user" and promise.privacy.epsilon < ANSWERS_FROM else 1
     for trust in reversed(LEAST_TRUST_FIRST[start : LEAST_TRUST_FIRST.index(promise.trust) + 1]):
-        fitting = within_bytes(summed(promise, trust), public, promise.max_bytes_up)
-        if fitting is not None:
-            worth = told_by_sums(fitting, public)
+        protocol = within_bytes(summed(promise, trust), public, promise.max_bytes_up)
+        if protocol is not None:
+            worth = worth_of_sums(protocol, public)
             if public.content and worth < WORTH:
                 return None
-            return Offer(fitting, why, worth if promise.privacy.per == "user" else WORTH_TRUST * worth)
+            return Offer(protocol, why, worth if promise.privacy.per == "user" else WORTH_TRUST * worth)
     return None
 
 
@@ -272,14 +272,14 @@ def within_bytes(protocol: SecretSetProtocol, public: Public, max_bytes: int) ->
     """Return sums of so many features that a user sends no more bytes than the most; None where none do."""
     features = protocol.sums.features
     while features:
-        fitting = replace(protocol, sums=replace(protocol.sums, features=features))
+        reduced = replace(protocol, sums=replace(protocol.sums, features=features))
         try:
-            fitting.suited(public).check(public)
+            reduced.suited(public).check(public)
         except SettingError:  # for so few users, or so little budget, there is no sum
             return None
-        sent = fitting.sent(public, min(RATINGS, public.n_items))
-        if sent.reports * sent.bits <= 8 * max_bytes:
-            return fitting
+        report = reduced.sent(public, min(RATINGS, public.n_items))
+        if report.reports * report.bits <= 8 * max_bytes:
+            return reduced
         features //= 2
     return None
 
@@ -318,17 +318,17 @@ def raters(public: Public) -> float:
     return public.n_users * min(RATINGS / public.n_items, 1.0)
 
 
-def told_by_cells(epsilon: float, public: Public) -> float:
+def worth_of_cells(epsilon: float, public: Public) -> float:
     """Return what answers about all cells tell of an item, in ratings that are read as they are.
 
     With the probability (e - 1) / (e + 2), e = exp(epsilon), an answer of three is true, and else any.
     """
-    grown, rated = math.exp(min(epsilon, _NO_NOISE)), min(RATINGS / public.n_items, 1.0)
-    noise = 2 / (grown + 2)
-    return raters(public) * rated * ((grown - 1) / (grown + 2)) ** 2 / (noise + rated)
+    odds, rated = math.exp(min(epsilon, _NO_NOISE)), min(RATINGS / public.n_items, 1.0)
+    noise = 2 / (odds + 2)
+    return raters(public) * rated * ((odds - 1) / (odds + 2)) ** 2 / (noise + rated)
 
 
-def told_by_sums(protocol: SecretSetProtocol, public: Public) -> float:
+def worth_of_sums(protocol: SecretSetProtocol, public: Public) -> float:
     """Return the same of noisy sums, to which a rating of n adds one over the root of n."""
     suited = protocol.suited(public)
     tau = suited.tau(suited.largest(public)[0], public.n_users)

@@ -80,5 +80,6 @@ class CollectiveServer(ItemServer):
         """
         features = self.features[self.model.popular] * (self.options.factor_deviation * self.span)
         loadings = np.linalg.lstsq(self.model.factors @ root / self.model.gain, features)[0]
-        counted = weights * self.options.feature_weight
-        return counted[:, None, None] * (loadings @ loadings.T), counted[:, None] * (features @ loadings.T)
+        feature_weights = weights * self.options.feature_weight
+        matrix, sides = loadings @ loadings.T, features @ loadings.T
+        return feature_weights[:, None, None] * matrix, feature_weights[:, None] * sides

@@ -45,9 +45,9 @@ from dprec.gradients import Aggregate, RoundDraws
 from dprec.protocols.base import TOLD, Facts, Protocol, Public
 from dprec.protocols.client_sampling import SampledClients
 from dprec.protocols.components import AnyModel
-from dprec.protocols.findings import Auditor, Finding
+from dprec.protocols.findings import AuditTests, Finding
 from dprec.protocols.predicting import held_profiles
-from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol, Charge, LearningServer, Reading
+from dprec.protocols.rounds import AnswerDecoder, AnsweringDevice, BroadcastProtocol, Charge, LearningServer
 from dprec.protocols.sharing import budget_at, check_unit, compared_in_words
 from dprec.randomness import ReleaseDraws, generator, uniform_below, words
 from dprec.ratings import Ratings, RatingScale
@@ -255,7 +255,7 @@ class FederatedProtocol(BroadcastProtocol):
             return self
         return replace(self, sampling=self.sampling.among(_DRAWN_OF * clients))
 
-    def audit(self, auditor: Auditor) -> Iterator[Finding]:
+    def audit(self, auditor: AuditTests) -> Iterator[Finding]:
         """Compare what devices send, or where the server adds the noise, sums with the longest update.
 
         And measure what a user moves of other users' updates, which is nothing if the model mixes nobody.
@@ -271,8 +271,8 @@ class FederatedProtocol(BroadcastProtocol):
         assert self.privacy is not None, "a protocol without a budget"
         own_distance, delta = 1 / self.multiplier, self.privacy.delta
         if self.amplified is not None:
-            farther = own_distance + moved / (self.sensitivity * self.deviation)
-            return accounting.sampled_gaussian_epsilon(farther, self.amplified, self.rounds, delta)
+            distance = own_distance + moved / (self.sensitivity * self.deviation)
+            return accounting.sampled_gaussian_epsilon(distance, self.amplified, self.rounds, delta)
         distance = (self.sensitivity * own_distance + moved / self.deviation) * float(np.sqrt(self.rounds))
         return accounting.gaussian_epsilon(distance, delta)
 
@@ -313,14 +313,15 @@ class FederatedProtocol(BroadcastProtocol):
         """
         assert self.amplified is not None
         assert self.privacy is not None
-        code, share, apart = UpdateCode(((trials,),), self.clip, 0.0), self.amplified.rate, self.sensitivity
+        code = UpdateCode(((trials,),), self.clip, 0.0)
+        share, distance = self.amplified.rate, self.sensitivity
         users = self.sampling.users or trials
         log_ratios = np.zeros(trials)
         for number in range(1, self.rounds + 1):
             runs = [self.sampling.draw(users, seed + run, number) for run in range(-(-trials // users))]
-            total = np.concatenate(runs)[:trials] * int(present * apart * STEPS)
+            total = np.concatenate(runs)[:trials] * int(present * distance * STEPS)
             (released,), _ = code.released(total, 1, self.multiplier, ReleaseDraws(seed, number))
-            exponent = (released / self.clip * apart - apart**2 / 2) / self.multiplier**2
+            exponent = (released / self.clip * distance - distance**2 / 2) / self.multiplier**2
             log_ratios += np.logaddexp(np.log1p(-share), np.log(share) + exponent)
         return _classes(log_ratios, self.privacy.epsilon / 8)
 
@@ -361,18 +362,18 @@ class FederatedProtocol(BroadcastProtocol):
         charge = self.charge(1).mechanism
         assert charge is not None
         everybody = np.ones(1, dtype=np.bool_)
-        twice = float(charge.composed([(charge, everybody)] * self.rounds, delta, "replace-one")[0])
+        between = float(charge.composed([(charge, everybody)] * self.rounds, delta, "replace-one")[0])
         rounds = plural(self.rounds, "round")
-        promised = (
+        promise = (
             f"Epsilon = {epsilon:g} holds with delta = {delta:g} for all that is seen of a user in "
-            f"{rounds}, which items it rated included. {compared_in_words(self.compares, twice)}"
+            f"{rounds}, which items it rated included. {compared_in_words(self.compares, between)}"
         )
         reason = (
             "an update is clipped to a norm, whatever a model computes from a user's ratings, and it or its "
             "sum has Gaussian noise; rounds compose exactly. The noise is drawn in double precision and "
             "rounded to the steps of an update."
         )
-        return accounting.Guarantee("proved", self.trust, True, reason, (promised, *self._told_of_sampling))
+        return accounting.Guarantee("proved", self.trust, True, reason, (promise, *self._told_of_sampling))
 
     @property
     def _told_of_sampling(self) -> tuple[str, ...]:
@@ -489,9 +490,9 @@ class ModelDevice(AnsweringDevice):
         return computed
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> AnswerDecoder:
         """How updates are read."""
-        return Reading(self.coding.decode, self.coding.possible, (self.coding.width,))
+        return AnswerDecoder(self.coding.decode, self.coding.possible, (self.coding.width,))
 
     def upload(self, n_users: int, parts: Sequence[tuple[Ints, Pieces]], public_seed: int) -> Upload:
         """Return clipped updates, with the noise of each device, less the number of a clip that adapts."""
@@ -560,13 +561,13 @@ class ModelServer(LearningServer):
         step_arrays = getattr(self.step, "arrays", {} if self.step == self.protocol.model.step else None)
         if step_arrays is None:
             return None
-        places = {f"parameter {place}": array for place, array in enumerate(self.parameters)}
+        places = {f"parameter {index}": array for index, array in enumerate(self.parameters)}
         remembered = {f"step {name}": np.asarray(array) for name, array in step_arrays.items()}
         return {**places, "clip": np.array(self.coding.clip), **remembered}
 
     def resume(self, arrays: Mapping[str, AnyArray]) -> None:
         """Go on from what `arrays` was after a round."""
-        self.parameters = tuple(arrays[f"parameter {place}"] for place in range(len(self.parameters)))
+        self.parameters = tuple(arrays[f"parameter {index}"] for index in range(len(self.parameters)))
         self.coding = replace(self.coding, clip=float(arrays["clip"]))
         if shapes_of(self.parameters) != self.coding.received:
             raise ValueError("parameters of another model")
@@ -591,8 +592,8 @@ class ModelServer(LearningServer):
         draws = ReleaseDraws(self.seed, round_index)
         update, share = coding.released(total.total, expected, deviation, draws)
         with naming(model, "a class that learns from updates"):
-            moved = self.step(self.held.parameters, update, round_index)
-            self.parameters = arrays_of(model, "step returned", moved)
+            parameters = self.step(self.held.parameters, update, round_index)
+            self.parameters = arrays_of(model, "step returned", parameters)
         if not all((np.abs(array) <= np.finfo(np.float32).max).all() for array in self.parameters):
             name = reference_of(type(model))
             raise RunError(f"{name}: parameters that are not finite after round {round_index}")

@@ -93,7 +93,7 @@ Moved = Callable[[int, RatingScale, int], float | None]
 """From a number of users, a scale and a seed to how far one of them moves what is computed of others."""
 
 
-class Auditor(Protocol):
+class AuditTests(Protocol):
     """What performs an audit: a protocol says which of its tests there are to do."""
 
     def of_groups(self, moved: Moved, loss: Callable[[float], float]) -> Iterator[Finding]:

@@ -188,10 +188,10 @@ class GradientPerturbationProtocol(sharing.Completes, RoundsProtocol):
         with_items = first_codec.encode(
             offsets(np.where(known_users, 0, counts)), profiles.items[~later], symbols[~later]
         )
-        without = later_codec.encode(np.where(known_users, counts, 0), symbols[later])
+        without_items = later_codec.encode(np.where(known_users, counts, 0), symbols[later])
         return [
             short if row else long
-            for row, short, long in zip(known_users.tolist(), without, with_items, strict=True)
+            for row, short, long in zip(known_users.tolist(), without_items, with_items, strict=True)
         ]
 
     def server(self, public: Public, seed: int) -> SlopesServer:
@@ -217,11 +217,11 @@ class Slopes:
         channel = protocol.channel
         signs = (np.full(self.entries.size, sign) for sign in (-1.0, 1.0))
         pairs = np.stack([protocol.levels(sign, self.entries).astype(np.int64) for sign in signs], axis=1) - 1
-        different, channel_of = np.unique(pairs, axis=0, return_inverse=True)
-        channels = tuple(channel.probabilities[pair] for pair in different)
-        read = SymbolReports(channels, self.symbols, channel_of.ravel())
+        distinct, channel_of = np.unique(pairs, axis=0, return_inverse=True)
+        channels = tuple(channel.probabilities[pair] for pair in distinct)
+        evidence = SymbolReports(channels, self.symbols, channel_of.ravel())
         values = channel.values[self.symbols]
-        return Observations.of(self.users, self.items, values, shape, scale, evidence=read)
+        return Observations.of(self.users, self.items, values, shape, scale, evidence=evidence)
 
 
 @dataclass(eq=False)
@@ -239,8 +239,8 @@ class SlopesServer:
     """How many of them each user has."""
 
     def __post_init__(self) -> None:
-        completion, nothing = self.protocol.completion, np.zeros(0, dtype=np.int32)
-        zero = completion.domain(nothing, nothing, self.shape, self.seed).zero()
+        completion, no_items = self.protocol.completion, np.zeros(0, dtype=np.int32)
+        zero = completion.domain(no_items, no_items, self.shape, self.seed).zero()
         self.matrix = HiddenMatrix(completion.link_function, Biases.zero(self.shape), zero)
         self.cells, self.counts = np.zeros(0, dtype=np.int64), np.zeros(self.shape[0], dtype=np.int64)
 

@@ -198,15 +198,15 @@ class TableProtocol(SumsProtocol):
         noise_of, n_items = self.noise_of_tables(public), public.n_items
         affordable = self.aggregation.affordable(self.whole_multiplier)
 
-        def ruled_size(noise: float) -> int:
-            return table_items(noise, n_items, content=options.content, most_numbers=affordable)
+        def ruled_size(size: int) -> int:
+            return table_items(noise_of(size), n_items, content=options.content, most_numbers=affordable)
 
-        def needed_by(size: int) -> int:
+        def bytes_of(size: int) -> int:
             changes: dict[str, Any] = {"table": self.table_of(options, size, noise_of(size), public)}
             return replace(self, **changes).most_bytes_up(public)
 
         def suits(size: int) -> bool:
-            return size <= ruled_size(noise_of(size)) and needed_by(size) <= self.max_bytes_up
+            return size <= ruled_size(size) and bytes_of(size) <= self.max_bytes_up
 
         size = options.items
         if size is None:
@@ -214,13 +214,13 @@ class TableProtocol(SumsProtocol):
             # what suits the largest.
             largest, size = min(n_items, MOST_ITEMS), 0
             if affordable is not None:
-                ruled = ruled_size(noise_of(largest))
+                ruled = ruled_size(largest)
                 size = largest = ruled if suits(ruled) else 0
             size = largest - bisect_left(range(largest, size, -1), True, key=suits)
-        needed = needed_by(size)
-        if needed > self.max_bytes_up:
+        bytes_needed = bytes_of(size)
+        if bytes_needed > self.max_bytes_up:
             purpose = f"a table of {size:,} items" if size else "popularity alone"
-            accepted = f"at least {needed:,}, for {purpose}"
+            accepted = f"at least {bytes_needed:,}, for {purpose}"
             raise SettingError("max_bytes_up", f"{self.max_bytes_up:,}", accepted)
         return replace(self, table=self.table_of(options, size, noise_of(size), public))
 
@@ -368,10 +368,10 @@ class GramProtocol(TableProtocol):
 
     def may_ask(self, public: Public) -> tuple[tuple[Layout, ...], ...]:
         """Return all layouts of each round; those after the search may go on with it."""
-        again = replace(SetDevice.begun(self.table, public.n_items), again=True)
+        device = replace(SetDevice.begun(self.table, public.n_items), again=True)
         searched = len(self.table.popularity_shares)
         return tuple(
-            (*layouts, again.release(number)) if number > searched > 0 else layouts
+            (*layouts, device.release(number)) if number > searched > 0 else layouts
             for number, layouts in enumerate(super().may_ask(public), start=1)
         )
 

@@ -230,13 +230,13 @@ class GraphDevice(SummedDevice):
         if not self.learned:
             raise ValueError("devices that have not received what was learned")
         sets, roots, vectors = profiles.to_sets(), np.sqrt(self.raters)[:, None], self.vectors
-        smooth = products_of_rows(sets @ (vectors * inverse(roots)), vectors * roots)
+        low_pass = products_of_rows(sets @ (vectors * inverse(roots)), vectors * roots)
         together = (
             products_of_rows((sets @ vectors) * self.together, vectors)
             if self.options.low_rank
             else sets @ unpack(self.together[None])[0]
         )
-        return together + self.options.low_pass * smooth
+        return together + self.options.low_pass * low_pass
 
 
 _FEWEST = 0.5
@@ -314,9 +314,11 @@ def iterated(vectors: Floats, product: Floats) -> tuple[Floats, Floats]:
     """
     axes, upper = np.linalg.qr(product)
     inner = vectors.T @ product
-    values, turned = np.linalg.eigh((inner + inner.T) / 2)
+    values, rotation = np.linalg.eigh((inner + inner.T) / 2)
     positive = values > max(float(values[-1]) * _SMALLEST, 0.0)
-    left_vectors, singular_values, _ = np.linalg.svd(upper @ turned[:, positive] / np.sqrt(values[positive]))
+    left_vectors, singular_values, _ = np.linalg.svd(
+        upper @ rotation[:, positive] / np.sqrt(values[positive])
+    )
     eigenvalues = np.zeros(values.size)
     eigenvalues[: singular_values.size] = singular_values**2
     return axes @ left_vectors, eigenvalues

@@ -64,9 +64,9 @@ class PairSum:
         first = np.repeat(items.astype(np.int64), partners)
         second = items[segments(np.arange(items.size), partners)].astype(np.int64)
         pairs = pairs_of(counts)
-        before = first * size - first * (first - 1) // 2
+        row_starts = first * size - first * (first - 1) // 2
         weights = np.repeat(pair_weights(np.maximum(counts, self.fewest)), pairs)
-        return offsets(pairs), before + second - first, np.where(first == second, DIAGONAL, 1.0) * weights
+        return offsets(pairs), row_starts + second - first, np.where(first == second, DIAGONAL, 1.0) * weights
 
     def work(self, counts: Ints) -> Ints:
         """Return the pairs of sets of so many items."""
@@ -128,8 +128,8 @@ class GroupSum:
         entries, groups = np.nonzero(directions)
         weights = 1 / np.sqrt(np.maximum(counts, self.fewest))[users]
         rows = profiles.items[entries].astype(np.int64) * self.count + groups
-        added = np.bincount(users[entries], minlength=profiles.n_users)
-        return offsets(added), rows, directions[entries, groups] * weights[entries]
+        n_added = np.bincount(users[entries], minlength=profiles.n_users)
+        return offsets(n_added), rows, directions[entries, groups] * weights[entries]
 
     def work(self, counts: Ints) -> Ints:
         """Return the numbers of sets of so many items."""
@@ -138,8 +138,8 @@ class GroupSum:
     def about(self, items: AnyInts) -> Bools:
         """Return the numbers of some items, and of the groups that they are in."""
         matches = np.isin(self.items, items)
-        theirs = np.isin(np.arange(self.count), self.groups[matches])
-        about: Bools = (matches[:, None] | theirs).ravel()
+        group_matches = np.isin(np.arange(self.count), self.groups[matches])
+        about: Bools = (matches[:, None] | group_matches).ravel()
         return about
 
     def encode(self, n_items: int) -> bytes:

@@ -35,12 +35,12 @@ from dprec.protocols.base import Facts, Public
 from dprec.protocols.components import AnyGradient
 from dprec.protocols.predicting import OwnFactors
 from dprec.protocols.rounds import (
+    AnswerDecoder,
     AnsweringDevice,
     BroadcastProtocol,
     Charge,
     EarlyStopping,
     LearningServer,
-    Reading,
     SamplingOptions,
 )
 from dprec.protocols.sharing import budget_at, check_unit
@@ -273,10 +273,10 @@ class FactorsDevice(AnsweringDevice):
         return FittedProfiles(profiles, user_factors, self.item_factors)
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> AnswerDecoder:
         """How gradient reports are read."""
         gradient, shape = self.protocol.gradient, (len(self.factors), self.protocol.rank)
-        return Reading(
+        return AnswerDecoder(
             partial(gradient.decode, shape=shape),
             partial(gradient.possible, shape=shape),
             gradient.sum_shape(shape),

@@ -270,8 +270,8 @@ class OneShotProtocol(sharing.Completes, CollectionProtocol):
         """Return what the words for a purpose are bound to that repeat in every run; None if none do."""
         if self.answers is None or not self.answers.remembers(purpose):
             return None
-        answered = as_values({"mechanism": self.applied, "privacy": self.privacy})
-        return json.dumps([answered, scale.values.tolist()], sort_keys=True)
+        settings = as_values({"mechanism": self.applied, "privacy": self.privacy})
+        return json.dumps([settings, scale.values.tolist()], sort_keys=True)
 
     def check(self, train: Any) -> None:
         """Refuse a mechanism, budget, completion and catalogue that do not fit together."""
@@ -392,8 +392,8 @@ class OneShotProtocol(sharing.Completes, CollectionProtocol):
         table = replace(table, cautions=cautions)
         encoded = table.within(self.max_bytes_down).encode()
         notes = sharing.note_on_limit(self.max_bytes_down, table)
-        sent = ItemTable.decode(encoded, n_levels=linked.scale.levels, n_items=linked.shape[1])
-        return Learned(completed, self.process, sent, encoded, notes)
+        sent_table = ItemTable.decode(encoded, n_levels=linked.scale.levels, n_items=linked.shape[1])
+        return Learned(completed, self.process, sent_table, encoded, notes)
 
     def seen(self, linked: Observations) -> tuple[Ints, AnyInts] | None:
         """Return how many cells of each user are seen as rated, and their items; None if that is hidden."""

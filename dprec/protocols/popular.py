@@ -57,22 +57,22 @@ class PopularityProtocol(SumsProtocol):
         self.check_settings(public)
         start = SetDevice.begun(self._table, n_items)
 
-        def sent(plan: PopularityPlan) -> int:
+        def bytes_of(plan: PopularityPlan) -> int:
             with within("aggregation"):
                 device = replace(start, search=PopularitySearch.begun(plan))
                 return bytes_of_search(device, plan, aggregation, multiplier)
 
-        def fitting(max_rows: int) -> SearchOptions:
+        def search_in(max_rows: int) -> SearchOptions:
             return self.search.suited(
-                n_items, lambda plan: plan.rows <= max_rows and sent(plan) <= self.max_bytes_up
+                n_items, lambda plan: plan.rows <= max_rows and bytes_of(plan) <= self.max_bytes_up
             )
 
-        search = fitting(numbers_at(self.tau(start.release(1), public.n_users), n_items))
-        if sent(search.plan(n_items)) > self.max_bytes_up:
+        search = search_in(numbers_at(self.tau(start.release(1), public.n_users), n_items))
+        if bytes_of(search.plan(n_items)) > self.max_bytes_up:
             # One round has less around its numbers than several.
-            search = fitting(n_items)
-        if (needed := sent(search.plan(n_items))) > self.max_bytes_up:
-            accepted = f"at least {needed:,}, for {search.numbers:,} numbers"
+            search = search_in(n_items)
+        if (bytes_needed := bytes_of(search.plan(n_items))) > self.max_bytes_up:
+            accepted = f"at least {bytes_needed:,}, for {search.numbers:,} numbers"
             raise SettingError("max_bytes_up", f"{self.max_bytes_up:,}", accepted)
         return replace(self, search=search)
 

@@ -213,8 +213,8 @@ class ItemModel:
     @classmethod
     def begin(cls, n_items: int, rank: int, middle: float) -> Self:
         """Return what is public before the first round: the middle of the scale."""
-        nothing = np.zeros(n_items, dtype=np.int64)
-        return cls(middle, np.zeros(n_items), nothing, np.zeros((0, rank)))
+        no_weights = np.zeros(n_items, dtype=np.int64)
+        return cls(middle, np.zeros(n_items), no_weights, np.zeros((0, rank)))
 
     @property
     def n_items(self) -> int:
@@ -513,8 +513,8 @@ class ItemServer(SummedServer):
         peak = np.sqrt(self._count_noise**2 + (self._sum_noise / deviation) ** 2)
         sums = self._sums - weight * target
         least = np.full(self.n_items, np.inf)
-        for at in (fewest, np.clip(peak, fewest, counts), counts):
-            least = np.minimum(least, self._shrunken(at, sums))
+        for possible_counts in (fewest, np.clip(peak, fewest, counts), counts):
+            least = np.minimum(least, self._shrunken(possible_counts, sums))
         shares = weight / np.maximum(counts, weight)
         return np.maximum(self.best.biases - least, 0.0) + shares * deviation
 

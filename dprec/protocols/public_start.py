@@ -184,8 +184,8 @@ class TasteDevice(SummedDevice):
         others = (profiles.to_sets() @ features)[owners] - features[profiles.items[present]]
         squares = (others**2).sum(axis=1)
         # What is smaller is rounding alone.
-        counted = np.maximum(counts, release.fewest)[owners]
-        lengths = np.where(squares > 1e-12, np.sqrt(squares * counted), np.inf)
+        sizes = np.maximum(counts, release.fewest)[owners]
+        lengths = np.where(squares > 1e-12, np.sqrt(squares * sizes), np.inf)
         numbers = np.maximum(others, 0.0) * (_BELOW_ONE / lengths)[:, None]
         rows = places[:, None] * COLUMNS + np.arange(COLUMNS)
         return offsets(counts * COLUMNS), rows.ravel(), numbers.ravel()
@@ -203,13 +203,13 @@ class TasteDevice(SummedDevice):
     def predictions(self, profiles: Profiles) -> Floats:
         """Return the scores of all items."""
         sets = profiles.to_sets()
-        result = np.array(self.public.scores(sets))
+        scores = np.array(self.public.scores(sets))
         if self.weights.size:
             popularity, features = np.exp(self.public.popularity), self.features
             average = popularity / popularity.sum() @ features
             tastes = sets @ features - np.diff(sets.indptr)[:, None] * average
-            result[:, self.items] += self.share * standardised(tastes @ self.weights.T)
-        return result
+            scores[:, self.items] += self.share * standardised(tastes @ self.weights.T)
+        return scores
 
 
 @dataclass(eq=False)

@@ -74,7 +74,7 @@ class Server(ABC):
         return self.held
 
 
-class Reading(NamedTuple):
+class AnswerDecoder(NamedTuple):
     """How the answers of a round are read."""
 
     decode: Callable[[Sequence[bytes]], tuple[Bools, Aggregate]]
@@ -91,7 +91,7 @@ class AnsweringDevice(Device):
 
     @property
     @abstractmethod
-    def reading(self) -> Reading:
+    def reading(self) -> AnswerDecoder:
         """How answers are read."""
 
     def changes(self, before: Any) -> bytes:
@@ -132,8 +132,8 @@ class LearningServer(Server):
 
     def resume(self, arrays: Mapping[str, AnyArray]) -> None:
         """Go on from what `arrays` was after a round; by default they are written over."""
-        for name, place in (self.arrays or {}).items():
-            place[...] = arrays[name]
+        for name, array in (self.arrays or {}).items():
+            array[...] = arrays[name]
 
     @property
     @abstractmethod
@@ -193,14 +193,14 @@ class SamplingOptions(Options):
 
     def size(self, n_users: int) -> int:
         """Return how many of the users are asked; raises SettingError for nobody, or more than there are."""
-        wanted = n_users if self.count is None else self.count
+        n_asked = n_users if self.count is None else self.count
         if self.fraction is not None:
-            wanted = round(self.fraction * n_users)
-        if not 1 <= wanted <= n_users:
+            n_asked = round(self.fraction * n_users)
+        if not 1 <= n_asked <= n_users:
             key = "count" if self.count is not None else "fraction"
-            selection = f"{getattr(self, key)} selects {wanted} of {n_users} users"
+            selection = f"{getattr(self, key)} selects {n_asked} of {n_users} users"
             raise SettingError(key, selection, "a value that selects at least one user and at most all")
-        return wanted
+        return n_asked
 
     def draw(self, n_users: int, seed: int, round_index: int) -> Bools:
         """Return whether each user is asked in a round, shape (users,)."""

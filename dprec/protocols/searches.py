@@ -96,10 +96,10 @@ class SearchOptions(Options):
 
 def bytes_up(aggregation: Aggregation, rounds: Iterable[tuple[Collection[Layout], float]]) -> int:
     """Return the bytes that a device sends at most, given each round's possible layouts and multiplier."""
-    around = aggregation.further_messages()
-    others = sum(answer for _, answer in (*around.before, *around.after))
+    messages = aggregation.further_messages()
+    further_bytes = sum(answer for _, answer in (*messages.before, *messages.after))
     return sum(
-        others + max(-(-aggregation.report_bits(layout, 0, multiplier) // 8) for layout in layouts)
+        further_bytes + max(-(-aggregation.report_bits(layout, 0, multiplier) // 8) for layout in layouts)
         for layouts, multiplier in rounds
     )
 

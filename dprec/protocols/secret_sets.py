@@ -143,8 +143,8 @@ class SecretSetOptions(Options):
             return
         complete = len(self.split) == len(split_at(0.0)) and abs(sum(self.split) - 1) < _ROUNDING
         learned_before = complete and (sum(self.split[4:6]) > 0 or sum(self.split[6:]) == 0)
-        large = all(share == 0 or share >= LEAST_SHARE for share in self.split)
-        if not (learned_before and large and min(self.split[:2]) > 0 and sum(self.split[2:4]) > 0):
+        large_enough = all(share == 0 or share >= LEAST_SHARE for share in self.split)
+        if not (learned_before and large_enough and min(self.split[:2]) > 0 and sum(self.split[2:4]) > 0):
             accepted = (
                 f"eight shares, 0 or at least {LEAST_SHARE:g}, that add up to 1, those of counts and "
                 "residuals above 0, and the last two 0 if the two before are"
@@ -425,8 +425,8 @@ class TableServer(LimitedServer):
         noise, sums, start = max(deviation, _LEAST_DEVIATION), {}, 0
         for part, share, size in self.held.parts(round_index):
             # In units of its own, with noise that grew with that.
-            grown = float(1 / np.sqrt(share))
-            sums[part] = released[start : start + size, 0] / np.sqrt(share), noise * grown
+            growth = float(1 / np.sqrt(share))
+            sums[part] = released[start : start + size, 0] / np.sqrt(share), noise * growth
             start += size
         counts = None if self.biases is None else self.biases.counts
         if round_index == 1:
@@ -480,7 +480,7 @@ class TableServer(LimitedServer):
         Features are what is public of an item and its popularity, or embeddings once some are learned. Where
         two releases learn these, random ones fill up the first.
         """
-        nothing, max_features = np.zeros((self.n_items, 0)), self.options.features
+        no_columns, max_features = np.zeros((self.n_items, 0)), self.options.features
         shares = learned.counts.shares
         features = standardised(self._design(learned.counts)[0], shares, np.sqrt(_LEAST_SHARE))
         if self.embeddings.shape[1]:
@@ -490,9 +490,9 @@ class TableServer(LimitedServer):
             draws = generator(self.seed, "random features of items")
             random = draws.standard_normal((self.n_items, max(0, max_features - features.shape[1])))
             features = np.hstack([features, random])
-        no_categories, no_variances = nothing.astype(np.bool_), np.zeros(self.n_items)
+        no_categories, no_variances = no_columns.astype(np.bool_), np.zeros(self.n_items)
         means, features = learned.means * self._slope, features[:, :max_features]
-        table = ItemTable(self.cuts, means, no_variances, features, nothing, nothing, no_categories)
+        table = ItemTable(self.cuts, means, no_variances, features, no_columns, no_columns, no_categories)
         return ItemTable.decode(table.encode(), n_levels=self.cuts.size + 1, n_items=self.n_items)
 
     @property

@@ -145,15 +145,15 @@ def denoised(observed: Observations, neighbors: int, share: float) -> Floats:
     deviations = sp.csr_array((values - means[items], items, observed.indptr), shape=observed.shape)
     products = (deviations.T @ deviations).toarray()
     lengths = np.sqrt(np.maximum(np.diag(products), np.finfo(float).tiny))
-    similar = products / np.outer(lengths, lengths)
-    np.fill_diagonal(similar, 0.0)
+    similarities = products / np.outer(lengths, lengths)
+    np.fill_diagonal(similarities, 0.0)
     n_neighbors = min(neighbors, n_items)
-    least = np.partition(np.abs(similar), n_items - n_neighbors, axis=0)[n_items - n_neighbors]
-    chosen = sp.csr_array(np.where(np.abs(similar) >= least, similar, 0.0))
+    least = np.partition(np.abs(similarities), n_items - n_neighbors, axis=0)[n_items - n_neighbors]
+    nearest = sp.csr_array(np.where(np.abs(similarities) >= least, similarities, 0.0))
     rated = sp.csr_array((np.ones(items.size), items, observed.indptr), shape=observed.shape)
     users = observed.users
-    weighted_sums = (deviations @ chosen).toarray()[users, items]
-    weights = (rated @ abs(chosen)).toarray()[users, items]
+    weighted_sums = (deviations @ nearest).toarray()[users, items]
+    weights = (rated @ abs(nearest)).toarray()[users, items]
     similar_means = np.divide(weighted_sums, weights, out=np.zeros_like(weighted_sums), where=weights > 0)
     others = means[items] + similar_means
     return np.where(weights > 0, (1 - share) * values + share * others, values)

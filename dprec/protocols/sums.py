@@ -26,7 +26,7 @@ from dprec.errors import SettingError, plural, within
 from dprec.exchange import STATISTICS
 from dprec.federated import ContractError
 from dprec.protocols.base import Facts, Promise, Protocol, Public
-from dprec.protocols.findings import Auditor, Finding, NoisySums
+from dprec.protocols.findings import AuditTests, Finding, NoisySums
 from dprec.protocols.rounds import Charge, Device, RoundsProtocol, Server
 from dprec.protocols.sharing import Limited, budget_at, check_unit, compared_in_words, note_on_limit
 from dprec.randomness import uniform_below, uniforms, words
@@ -217,8 +217,8 @@ class SumsProtocol(RoundsProtocol):
 
     def promise(self) -> Promise:
         """Return the promise, which needs no delta where each report is protected by itself."""
-        promised = super().promise()
-        return replace(promised, delta=0.0) if self.aggregation.by_itself else promised
+        promise = super().promise()
+        return replace(promise, delta=0.0) if self.aggregation.by_itself else promise
 
     def suited(self, public: Public) -> Self:
         """Return the protocol with what follows from public numbers, of what its settings leave out."""
@@ -233,8 +233,8 @@ class SumsProtocol(RoundsProtocol):
         return replace(super(SumsProtocol, divided).installed, noise=noise)
 
     def _adding_up_by(self, aggregation: Aggregation) -> Self:
-        changed: dict[str, Any] = {"aggregation": aggregation}
-        return replace(self, **changed)
+        changes: dict[str, Any] = {"aggregation": aggregation}
+        return replace(self, **changes)
 
     @property
     def adding_up(self) -> Aggregation:
@@ -427,18 +427,18 @@ class SumsProtocol(RoundsProtocol):
         epsilon, delta = suited.privacy.epsilon, suited.privacy.delta
         rounds = plural(suited.rounds, "round")
         if aggregation.by_itself:
-            promised = (
+            promise = (
                 f"Epsilon = {epsilon:g} holds without a delta, and between any two profiles, for everything "
                 f"that all others see of a user in {rounds}, which items it rated included."
             )
         else:
-            twice = float(suited.accountant().get_epsilon(delta, adjacency="replace-one")[0])
-            promised = (
+            between = float(suited.accountant().get_epsilon(delta, adjacency="replace-one")[0])
+            promise = (
                 f"Epsilon = {epsilon:g} holds with delta = {delta:g} for everything that all others see of a "
                 f"user in {rounds}, which items it rated included. "
-                f"{compared_in_words(suited.adjacency, twice)}"
+                f"{compared_in_words(suited.adjacency, between)}"
             )
-        notes = promised, *aggregation.notes()
+        notes = promise, *aggregation.notes()
         reason, assumes = f"{aggregation.reason}.", aggregation.assumes
         return Guarantee("proved", aggregation.trust, True, reason, notes, assumes=assumes)
 
@@ -481,7 +481,7 @@ class SumsProtocol(RoundsProtocol):
         """Return the protocol itself if anybody adds noise; see `Protocol.audited`."""
         return self if self.privacy is not None else super().audited()
 
-    def audit(self, auditor: Auditor) -> Iterator[Finding]:
+    def audit(self, auditor: AuditTests) -> Iterator[Finding]:
         """Compare sums with noise, unless devices protect what they send by themselves."""
         if self.aggregation.by_itself:
             return super().audit(auditor)
@@ -492,8 +492,10 @@ class SumsProtocol(RoundsProtocol):
         """Return the candidates that devices send; None for reports that do not protect themselves."""
         if not self.aggregation.by_itself:
             return None
-        read = self.aggregation.symbols
-        return SentSymbols(lambda number, reports: read(reports, people.n_items), linked=True, once=True)
+        symbols_of = self.aggregation.symbols
+        return SentSymbols(
+            lambda number, reports: symbols_of(reports, people.n_items), linked=True, once=True
+        )
 
     def exact_losses(self, people: Ratings) -> Iterator[tuple[str, int, float]]:
         """Yield the loss of a device's only report."""

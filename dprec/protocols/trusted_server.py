@@ -20,7 +20,7 @@ from dprec.protocols import sharing
 from dprec.protocols.base import Facts
 from dprec.protocols.collection import CollectionProtocol
 from dprec.protocols.components import AnyPerturbation, FixedMechanism
-from dprec.protocols.findings import Auditor, Finding
+from dprec.protocols.findings import AuditTests, Finding
 from dprec.protocols.sharing import DELIVERY, TopN
 from dprec.ratings import RatingScale
 from dprec.reports import ReportFamily
@@ -76,7 +76,7 @@ class TrustedServerProtocol(sharing.Completes, CollectionProtocol):
         """Return the protocol as it is; see `Protocol.audited`."""
         return self
 
-    def audit(self, auditor: Auditor) -> Iterator[Finding]:
+    def audit(self, auditor: AuditTests) -> Iterator[Finding]:
         """Compare what the server releases: devices protect nothing."""
 
         def complete(observed: Observations, seed: int) -> Floats:

@@ -37,7 +37,7 @@ from dprec.protocols import sharing
 from dprec.protocols.base import Facts, Promise, Protocol
 from dprec.protocols.collection import CollectionProtocol
 from dprec.protocols.components import AnyMechanism
-from dprec.protocols.findings import Auditor, Finding
+from dprec.protocols.findings import AuditTests, Finding
 from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import seed_for, words
 from dprec.ratings import Ratings, RatingScale
@@ -153,7 +153,7 @@ class XMapProtocol(CollectionProtocol):
         sharing.check_private(self.mechanism)
         return OneShotProtocol(privacy=self.privacy, mechanism=self.mechanism, completion=ItemAverage())
 
-    def audit(self, auditor: Auditor) -> Iterator[Finding]:
+    def audit(self, auditor: AuditTests) -> Iterator[Finding]:
         """Compare replacements and predictions, each with its own budget."""
         return auditor.of_outputs(self)
 
@@ -212,20 +212,20 @@ class XMapProtocol(CollectionProtocol):
             return None
         progress(_STAGE, 0, 1)
         graph, values = _x_sim(items, domains.target_start, domains.target_stop, self.graph)
-        similar = scipy.sparse.csr_array(
+        similarities = scipy.sparse.csr_array(
             (values.data, values.indices - domains.target_start, values.indptr),
             shape=(domains.n_items, domains.n_targets),
         )
-        candidates = Candidates.of(similar)
+        candidates = Candidates.of(similarities)
         valued = candidates.items
         if options.whole_catalogue:
             candidates = candidates.covering(np.flatnonzero(~domains.in_target))
         if not options.private:
-            candidates = candidates.best(similar, 1 if options.selection == "best" else options.among)
+            candidates = candidates.best(similarities, 1 if options.selection == "best" else options.among)
         if self.graph.similarity == "cosine":
             candidates = replace(candidates, steps=np.maximum(candidates.steps, 0))
         progress(_STAGE, 1, 1)
-        return ItemComparison(graph, candidates, int(similar.nnz), valued)
+        return ItemComparison(graph, candidates, int(similarities.nnz), valued)
 
     def replaced_on_server(
         self,
@@ -294,8 +294,10 @@ def predictor(recommender: ItemBasedRecommender, means: Floats, domains: CrossDo
 
     def predict(users: AnyInts, items: AnyInts) -> Floats:
         predictions: Floats = means[items].copy()
-        wanted = np.flatnonzero((items >= domains.target_start) & (items < domains.target_stop))
-        predictions[wanted] = recommender.predict(users[wanted], items[wanted] - domains.target_start)
+        in_target = np.flatnonzero((items >= domains.target_start) & (items < domains.target_stop))
+        predictions[in_target] = recommender.predict(
+            users[in_target], items[in_target] - domains.target_start
+        )
         return predictions
 
     return predict
@@ -381,15 +383,15 @@ def note_on_items(
         return ("Target domain alone: users without ratings there get the items' means as predictions.",)
     rated = np.unique(observed.items)
     sources = rated[(rated < domains.target_start) | (rated >= domains.target_stop)]
-    without = int((~np.isin(sources, comparison.valued)).sum())
-    if not without:
+    n_without = int((~np.isin(sources, comparison.valued)).sum())
+    if not n_without:
         return ()
     consequence = (
         "their replacement is drawn uniformly from all target items"
         if whole_catalogue
         else "they have no replacement and were left out"
     )
-    return (f"{without} of {sources.size} rated source items have no X-Sim value: {consequence}.",)
+    return (f"{n_without} of {sources.size} rated source items have no X-Sim value: {consequence}.",)
 
 
 def note_on_profiles(recommender: ItemBasedRecommender) -> tuple[str, ...]:
