@@ -313,15 +313,14 @@ class FederatedProtocol(BroadcastProtocol):
         """
         assert self.amplified is not None
         assert self.privacy is not None
-        code = UpdateCode(((trials,),), self.clip, 0.0)
-        share, distance = self.amplified.rate, self.sensitivity
+        code, share, shift = UpdateCode(((trials,),), self.clip, 0.0), self.amplified.rate, self.sensitivity
         users = self.sampling.users or trials
         log_ratios = np.zeros(trials)
         for number in range(1, self.rounds + 1):
             runs = [self.sampling.draw(users, seed + run, number) for run in range(-(-trials // users))]
-            total = np.concatenate(runs)[:trials] * int(present * distance * STEPS)
+            total = np.concatenate(runs)[:trials] * int(present * shift * STEPS)
             (released,), _ = code.released(total, 1, self.multiplier, ReleaseDraws(seed, number))
-            exponent = (released / self.clip * distance - distance**2 / 2) / self.multiplier**2
+            exponent = (released / self.clip * shift - shift**2 / 2) / self.multiplier**2
             log_ratios += np.logaddexp(np.log1p(-share), np.log(share) + exponent)
         return _classes(log_ratios, self.privacy.epsilon / 8)
 
@@ -434,10 +433,8 @@ class ModelDevice(AnsweringDevice):
 
     def predicting(self, ratings: Ratings) -> Mapping[str, Any]:
         """Return what devices predict, once it was seen that two devices alone predict the same."""
-        devices, model = (
-            self._devices(held_profiles(ratings, np.arange(ratings.n_users))),
-            self.protocol.model,
-        )
+        devices = self._devices(held_profiles(ratings, np.arange(ratings.n_users)))
+        model = self.protocol.model
         predicting = model.predicting(self.parameters, devices)
         if model.defines("predictor"):
             pair = np.unique(np.linspace(0, ratings.n_users - 1, 2).astype(np.int64))

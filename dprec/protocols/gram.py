@@ -217,10 +217,9 @@ class TableProtocol(SumsProtocol):
                 ruled = ruled_size(largest)
                 size = largest = ruled if suits(ruled) else 0
             size = largest - bisect_left(range(largest, size, -1), True, key=suits)
-        bytes_needed = bytes_of(size)
-        if bytes_needed > self.max_bytes_up:
+        if (n_bytes := bytes_of(size)) > self.max_bytes_up:
             purpose = f"a table of {size:,} items" if size else "popularity alone"
-            accepted = f"at least {bytes_needed:,}, for {purpose}"
+            accepted = f"at least {n_bytes:,}, for {purpose}"
             raise SettingError("max_bytes_up", f"{self.max_bytes_up:,}", accepted)
         return replace(self, table=self.table_of(options, size, noise_of(size), public))
 
@@ -385,9 +384,7 @@ class GramProtocol(TableProtocol):
         check_least_bytes(self.max_bytes_down, public.n_items, public_catalogue)
         deviation, users = self.adding_up.among(public.n_users).deviation, public.n_users
         rounds = zip(self.largest(public), self.multipliers, strict=True)
-        noises = tuple(
-            max(deviation(layout, multiplier, users), LEAST_DEVIATION) for layout, multiplier in rounds
-        )
+        noises = tuple(max(deviation(*release, users), LEAST_DEVIATION) for release in rounds)
         device = SetDevice.begun(self.table, public.n_items)
         return SetServer(device, public_catalogue, seed, noises, most_bytes=self.max_bytes_down)
 
@@ -559,8 +556,7 @@ class SetServer(LimitedServer):
         search, pairs, again = self.device.search.narrowed(stage, sums), self.device.pairs, self.device.again
         self.popularity, self.noise = search.popularity(self.sums), noise
         if self.shown is not None:
-            of_table = self.popularity[pairs.items]
-            self.popularity[pairs.items] = joined_popularity(of_table, noise, *self.shown)
+            self.popularity[pairs.items] = joined_popularity(self.popularity[pairs.items], noise, *self.shown)
         if round_index == len(self.device.table.popularity_shares) and self.device.table.items:
             pairs = replace(pairs, items=popular_items(self.popularity, pairs.items.size).astype(np.int32))
             this_noise, next_noise = self.noises[round_index - 1 : round_index + 1]
