@@ -146,9 +146,9 @@ class Completion(Options):
         fit, accepted = cls.fit, "a completed matrix, of a class derived from dprec.completion.Completed"
 
         @functools.wraps(fit)
-        def checked(self: Completion, *given: Any, **named: Any) -> Completed:
+        def checked(self: Completion, *arguments: Any, **keywords: Any) -> Completed:
             with naming(self, accepted):
-                completed = fit(self, *given, **named)
+                completed = fit(self, *arguments, **keywords)
             if not isinstance(completed, Completed):
                 found = f"its fit returned {type(completed).__name__}"
                 raise InputError(reference_of(type(self)), found, accepted)
@@ -269,9 +269,9 @@ def means_of(observations: Observations, owners: Int32s, size: int) -> tuple[Flo
     """Return the mean value of every user or item, the overall mean without any, and how many have none."""
     counts, sums, first = np.zeros(size, dtype=np.int64), np.zeros(size), 0
     for values in observations.parts():
-        own = owners[first : first + values.size]
-        np.add.at(counts, own, 1)
-        np.add.at(sums, own, values)
+        part_owners = owners[first : first + values.size]
+        np.add.at(counts, part_owners, 1)
+        np.add.at(sums, part_owners, values)
         first += values.size
     means, unseen = sums / np.maximum(counts, 1), counts == 0
     if unseen.any():

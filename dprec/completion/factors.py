@@ -194,15 +194,15 @@ def solve_user_factors(profiles: Profiles, item_factors: Floats, ridge: float | 
 
     rank = item_factors.shape[1]
     # Of a large catalogue, a few profiles hold little.
-    held, places = numbered(profiles.items)
-    own_factors, ones = item_factors[held], np.ones(places.size)
+    rated_items, places = numbered(profiles.items)
+    own_factors, ones = item_factors[rated_items], np.ones(places.size)
     products = packed_outer(own_factors)
     penalty = ridge if isinstance(ridge, np.ndarray) else ridge * np.eye(rank)
     factors = np.empty((profiles.n_users, rank))
 
     def solve(rows: slice) -> None:
         bounds = profiles.indptr[rows.start : rows.stop + 1]
-        cells, shape = slice(bounds[0], bounds[-1]), (bounds.size - 1, held.size)
+        cells, shape = slice(bounds[0], bounds[-1]), (bounds.size - 1, rated_items.size)
         pattern, ratings = (
             sp.csr_array((values[cells], places[cells], bounds - bounds[0]), shape=shape)
             for values in (ones, profiles.values)
@@ -260,5 +260,5 @@ def _solutions(matrices: Floats, sides: Floats) -> Floats:
         if len(matrices) == 1:
             return np.zeros_like(sides)
     # One user's singular matrix must not affect the others.
-    alone = [_solutions(matrices[row : row + 1], sides[row : row + 1]) for row in range(len(matrices))]
-    return np.concatenate(alone)
+    solutions = [_solutions(matrices[row : row + 1], sides[row : row + 1]) for row in range(len(matrices))]
+    return np.concatenate(solutions)

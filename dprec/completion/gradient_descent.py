@@ -88,20 +88,22 @@ def initial_factors(observations: Observations, rank: int, seed: int) -> tuple[F
     return scale * users, scale * items
 
 
-def solve_weighted(weights: sp.csr_array, targets: sp.csr_array, other: Floats, ridge: float) -> Floats:
+def solve_weighted(
+    weights: sp.csr_array, targets: sp.csr_array, other_factors: Floats, ridge: float
+) -> Floats:
     """Return the minimum of sum w (r - x . y)^2 + ridge |x|^2 for every entity, shape (entities, rank).
 
     ``weights``, ``targets``, shape (entities, entities of the other side): ``w`` and ``w r`` of each cell.
     Without a ridge, the smallest of several minima is returned. Raises numpy.linalg.LinAlgError when a
     solution is not finite.
     """
-    rank = other.shape[1]
-    products = packed_outer(other)
+    rank = other_factors.shape[1]
+    products = packed_outer(other_factors)
     solved = np.empty((weights.shape[0], rank))
 
     def solve(rows: slice) -> None:
         normal = unpack(weights[rows] @ products) + ridge * np.eye(rank)
-        sides = (targets[rows] @ other)[:, :, None]
+        sides = (targets[rows] @ other_factors)[:, :, None]
         if ridge > 0:
             solved[rows] = np.linalg.solve(normal, sides)[:, :, 0]
         else:

@@ -184,16 +184,16 @@ class Side:
         """Return the side whose factors are ``matrix @ factors``."""
         from scipy.linalg import block_diag
 
-        whole = block_diag(1.0, matrix)
-        means = np.empty((len(self.means), len(whole)))
-        covariances = np.empty((len(means), factors.packed_places(len(whole)).max() + 1))
+        with_bias = block_diag(1.0, matrix)
+        means = np.empty((len(self.means), len(with_bias)))
+        covariances = np.empty((len(means), factors.packed_places(len(with_bias)).max() + 1))
 
         def transform(rows: slice) -> None:
-            means[rows] = self.means[rows] @ whole.T
-            covariances[rows] = factors.pack(whole @ factors.unpack(self.covariances[rows]) @ whole.T)
+            means[rows] = self.means[rows] @ with_bias.T
+            covariances[rows] = factors.pack(with_bias @ factors.unpack(self.covariances[rows]) @ with_bias.T)
 
         self.map(transform)
-        return Side(means, covariances, whole @ self.prior @ whole.T)
+        return Side(means, covariances, with_bias @ self.prior @ with_bias.T)
 
     @functools.cached_property
     def second_moments(self) -> Floats:
@@ -285,13 +285,15 @@ def _sums_by_item(users: _Solution, cells: CellsOfRows, moments: Float32s) -> li
         for start in range(rows.start, rows.stop, users.side.block):
             block = slice(start, min(start + users.side.block, rows.stop))
             users.fill(block, *cells.sums(block, moments, users.linear))
-            own = users.side.moments(block)
-            scatter(sums, reached, start, cells.indptr, cells.others, cells.weights, cells.targets, own)
+            user_moments = users.side.moments(block)
+            scatter(
+                sums, reached, start, cells.indptr, cells.others, cells.weights, cells.targets, user_moments
+            )
         return sums, reached
 
     entities = len(users.side.means)
     parts = factors.map_blocks(take, entities, -(-entities // _RANGES))
-    return [functools.reduce(np.add, each) for each in zip(*parts, strict=True)]
+    return [functools.reduce(np.add, sums_of_ranges) for sums_of_ranges in zip(*parts, strict=True)]
 
 
 def expected_squares(users: Side, items: Side, observations: Observations, residuals: Floats) -> Floats:
@@ -424,11 +426,11 @@ def _without_vanished(users: Side, items: Side, before: Floats, noise: float) ->
     of_users, of_items, _ = principal_axes(users, items)
     along = users.means[:, 1:] @ of_users.T, items.means[:, 1:] @ of_items.T
     explained = np.mean(along[0] ** 2, axis=0) * np.mean(along[1] ** 2, axis=0)
-    kept = (explained >= _NEGLIGIBLE * noise) | (explained >= before)
-    if kept.all():
+    lasting = (explained >= _NEGLIGIBLE * noise) | (explained >= before)
+    if lasting.all():
         return users, items, explained
     # As if the factors along the other axes were known to be 0.
-    return users.transformed(of_users[kept]), items.transformed(of_items[kept]), explained[kept]
+    return users.transformed(of_users[lasting]), items.transformed(of_items[lasting]), explained[lasting]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -465,14 +467,16 @@ class MatrixFactorization(Completion):
         # From a narrower start, some factors that the data support would vanish.
         users = Side.at_zero(observations.shape[0], rank, spread, sharing=1)
         items = Side.at_random(observations.shape[1], rank, spread, sharing=1, seed=seed)
-        held = _held_out(observations, seed)
-        held_out = _HeldOut(observations.users[held], observations.items[held], residuals[held])
-        cells = WeightedCells.of(observations, residuals, (~held).astype(np.float32))
+        is_held_out = _held_out(observations, seed)
+        held_out = _HeldOut(
+            observations.users[is_held_out], observations.items[is_held_out], residuals[is_held_out]
+        )
+        cells = WeightedCells.of(observations, residuals, (~is_held_out).astype(np.float32))
         explained = np.zeros(rank)
         done = calm = 0
-        while size and done < self.iterations - held.any():
+        while size and done < self.iterations - is_held_out.any():
             previous = noise
-            users, items, noise = _swept(users, items, cells, noise, int((~held).sum()), done)
+            users, items, noise = _swept(users, items, cells, noise, int((~is_held_out).sum()), done)
             done += 1
             if done >= _SWEEPS_BEFORE_DROPPING:
                 users, items, explained = _without_vanished(users, items, explained, noise)
@@ -480,7 +484,7 @@ class MatrixFactorization(Completion):
             calm = calm + 1 if abs(previous - noise) <= self.tolerance * previous else 0
             if held_out.worsen(users, items) or (calm >= _CALM_SWEEPS and done >= _FEWEST_SWEEPS):
                 break
-        if held.any():
+        if is_held_out.any():
             # At last, they are learned from as well.
             cells = WeightedCells.of(observations, residuals, np.ones(size, dtype=np.float32))
             users, items, noise = _swept(users, items, cells, noise, size, done)

@@ -122,8 +122,10 @@ class SparsePlusLowRank:
             import scipy.linalg
 
             side = min(self.sparse.shape)
-            near = scipy.linalg.eigh(self._gram, driver="evr", subset_by_index=[side - count, side - 1])[1]
-            return spanned(self._dense, near[:, ::-1])
+            eigenvectors = scipy.linalg.eigh(
+                self._gram, driver="evr", subset_by_index=[side - count, side - 1]
+            )[1]
+            return spanned(self._dense, eigenvectors[:, ::-1])
         from scipy.sparse.linalg import ArpackError, svds
 
         users, items = self.sparse.shape
@@ -149,8 +151,9 @@ class SparsePlusLowRank:
         """Squared Frobenius norm."""
         if self.small:
             return float(np.vdot(self._dense, self._dense))
-        alone = self.sparse.data @ self.sparse.data + 2 * np.vdot(self.left, self.sparse @ self.right)
-        return float(alone + np.vdot(self.left.T @ self.left, self.right.T @ self.right))
+        sparse = self.sparse.data @ self.sparse.data
+        across = 2 * np.vdot(self.left, self.sparse @ self.right)
+        return float(sparse + across + np.vdot(self.left.T @ self.left, self.right.T @ self.right))
 
     @cached_property
     def _dense(self) -> Floats:
@@ -170,11 +173,11 @@ class SparsePlusLowRank:
         def transposed_times(vectors: Floats) -> Floats:
             return transposed @ vectors + self.right @ (self.left.T @ vectors)
 
-        ahead, back = (
+        operator, adjoint = (
             {"matvec": times, "matmat": times},
             {"rmatvec": transposed_times, "rmatmat": transposed_times},
         )
-        return LinearOperator(self.sparse.shape, dtype=np.float64, **ahead, **back)
+        return LinearOperator(self.sparse.shape, dtype=np.float64, **operator, **adjoint)
 
     @property
     def small(self) -> bool:
@@ -211,14 +214,14 @@ def _finite(products: Floats) -> Floats:
     return products
 
 
-def spanned(matrix: Floats, near: Floats) -> LowRank:
+def spanned(matrix: Floats, eigenvectors: Floats) -> LowRank:
     """Return the singular values and vectors of a matrix of which eigenvectors of its `gram` are given."""
     wide = matrix.shape[0] <= matrix.shape[1]
-    images = (matrix.T if wide else matrix) @ near
+    images = (matrix.T if wide else matrix) @ eigenvectors
     # The lengths of the images are more accurate than roots of eigenvalues.
     values = np.linalg.norm(images, axis=0)
     far = images / np.maximum(values, np.finfo(float).tiny)
-    return LowRank(near, values, far) if wide else LowRank(far, values, near)
+    return LowRank(eigenvectors, values, far) if wide else LowRank(far, values, eigenvectors)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -369,8 +372,8 @@ class NuclearNorm(Completion):
     def _distance(self, observations: Observations) -> float:
         if self.rho is not None:
             return self.rho
-        own = self.rating_noise * (observations.scale.high - observations.scale.low)
-        variance = max(observations.noise_variance or 0.0, own**2)
+        rating_deviation = self.rating_noise * (observations.scale.high - observations.scale.low)
+        variance = max(observations.noise_variance or 0.0, rating_deviation**2)
         return float(np.sqrt(observations.values.size * variance))
 
 
@@ -396,36 +399,36 @@ class _Solver:
         self.complete = side if self._matrix(0.0).small else side - 1
         self.most = min(settings.max_rank + 1, self.complete)
         self.count = min(_FIRST, self.most)
-        self.near: Floats | None = None
+        self.right_vectors: Floats | None = None
 
     def solve(self, rho: float) -> tuple[LowRank, float, float]:
         """Return the solution, its distance from the data and its multiplier, for rho below their norm."""
         checked = False
         while self.steps < self.settings.iterations:
-            whole = checked or self.near is None
-            ends = self._step(rho, whole)
-            if ends and whole:
+            decomposes = checked or self.right_vectors is None
+            ends = self._step(rho, decomposes)
+            if ends and decomposes:
                 break
             checked |= ends
         return self.current, float(np.linalg.norm(self.fit)), self.multiplier
 
-    def _step(self, rho: float, whole: bool) -> bool:
+    def _step(self, rho: float, decomposes: bool) -> bool:
         """Take one step, by a whole decomposition or a refined one; return whether M stays where it is."""
         following = (1 + np.sqrt(1 + 4 * self.momentum**2)) / 2
-        ahead = (self.momentum - 1) / following
-        matrix = self._matrix(ahead)
+        extrapolation = (self.momentum - 1) / following
+        matrix = self._matrix(extrapolation)
         with naming_iteration("nuclear-norm completion", self.steps + 1):
-            near = None if whole else self.near
-            leading = matrix.leading(self.count, self.seed) if near is None else matrix.refined(near)
+            start = None if decomposes else self.right_vectors
+            leading = matrix.leading(self.count, self.seed) if start is None else matrix.refined(start)
         # Where some values are not known, the multiplier is not below those that are.
         lowest = leading.values[-1] if self.count < self.complete else 0.0
         self.multiplier = max(lowest, multiplier_within(rho, leading.values, matrix.squared_norm))
         moved = leading.lowered(self.multiplier)
         # A step against the direction of the last ones ends their momentum.
         current, previous = self.current, self.previous
-        onward = (1 + ahead) * moved.product(current) - ahead * moved.product(previous)
-        back = (1 + ahead) * current.product(current) - ahead * current.product(previous)
-        turns_back = onward - back > moved.product(moved) - moved.product(current)
+        onward = (1 + extrapolation) * moved.product(current) - extrapolation * moved.product(previous)
+        backward = (1 + extrapolation) * current.product(current) - extrapolation * current.product(previous)
+        turns_back = onward - backward > moved.product(moved) - moved.product(current)
         self.momentum = 1.0 if turns_back else following
         self.previous, self.current = self.current, moved
         self.fit_before, self.fit = self.fit, self.residuals - moved.cells(self.rows, self.columns)
@@ -440,14 +443,14 @@ class _Solver:
         ends = (is_met or (is_cut and self.count == self.most)) and moved.is_near(
             self.previous, _FINE * self.multiplier
         )
-        if ends and whole and is_cut:
+        if ends and decomposes and is_cut:
             raise SettingError(
                 "rho",
                 f"cannot be met within max_rank {self.settings.max_rank}",
                 f"at least {(1 + 2 * _MET) * distance:.6g}, which that rank reaches",
             )
         self.count = min(2 * self.count if is_cut else moved.rank + _SPARE, self.most)
-        self.near = self._start(leading.right)
+        self.right_vectors = self._start(leading.right)
         return ends
 
     def _start(self, right: Floats) -> Floats:
@@ -457,19 +460,22 @@ class _Solver:
         others = draws.standard_normal((len(right), more)) / np.sqrt(len(right))
         return np.hstack([right[:, : self.count], others])
 
-    def _matrix(self, ahead: float) -> SparsePlusLowRank:
+    def _matrix(self, extrapolation: float) -> SparsePlusLowRank:
         """Return A: the data in the observed cells, and M extrapolated in the others."""
         import scipy.sparse as sp
 
         current, previous = self.current, self.previous
-        fit = (1 + ahead) * self.fit - ahead * self.fit_before
+        fit = (1 + extrapolation) * self.fit - extrapolation * self.fit_before
         return SparsePlusLowRank(
             sp.csr_array(
                 (fit[self.positions.data], self.positions.indices, self.positions.indptr),
                 shape=self.positions.shape,
             ),
             np.hstack(
-                [current.left * (current.values * (1 + ahead)), previous.left * (-ahead * previous.values)]
+                [
+                    current.left * (current.values * (1 + extrapolation)),
+                    previous.left * (-extrapolation * previous.values),
+                ]
             ),
             np.hstack([current.right, previous.right]),
         )
@@ -482,5 +488,5 @@ def multiplier_within(rho: float, values: Floats, squared_norm: float) -> float:
     """
     left_out = squared_norm - np.cumsum(values**2)
     squares = (rho**2 - left_out) / np.arange(1, values.size + 1)
-    kept = max(1, int(np.count_nonzero(values**2 > squares)))
-    return float(np.sqrt(max(squares[kept - 1], 0.0)))
+    n_remaining = max(1, int(np.count_nonzero(values**2 > squares)))
+    return float(np.sqrt(max(squares[n_remaining - 1], 0.0)))

@@ -16,7 +16,7 @@ LARGEST_PARAMETER = 24
 LENGTH_BITS = 5
 """Bits of an entry of a prefix code's table that hold the length of the code word; the symbol is above."""
 
-_HELD = (1 << 32) - 1
+_WINDOW = (1 << 32) - 1
 """Bits that were read and not yet used: fewer than those of the longest code word, and a byte."""
 
 
@@ -168,16 +168,16 @@ def read_item_sets(
         after = place + (last - first) * parameter
         if cell < last or after > end:
             continue
-        byte, held, width, before = place >> 3, 0, -(place & 7), -1
+        byte, window, width, before = place >> 3, 0, -(place & 7), -1
         for cell in range(first, last):
             while width < parameter:
-                held = held << 8 & _HELD | int(np.int64(data[byte]))
+                window = window << 8 & _WINDOW | int(np.int64(data[byte]))
                 byte += 1
                 width += 8
             width -= parameter
-            one = int(np.int64(items[cell]))
-            gap = (one - before - 1) << parameter | held >> width & ((1 << parameter) - 1)
-            before, item = one, min(item + 1 + gap, n_items)
+            quotient_end = int(np.int64(items[cell]))
+            gap = (quotient_end - before - 1) << parameter | window >> width & ((1 << parameter) - 1)
+            before, item = quotient_end, min(item + 1 + gap, n_items)
             items[cell] = item
         if item < n_items:
             places[row] = after
@@ -219,15 +219,15 @@ def read_words(
         if places[row] < 0:
             continue
         byte, stop = places[row] >> 3, bounds[row + 1]
-        held, width = 0, -(places[row] & 7)
+        window, width = 0, -(places[row] & 7)
         for cell in range(indptr[row], indptr[row + 1]):
             while width < longest:
-                held = held << 8 & _HELD
+                window = window << 8 & _WINDOW
                 if byte < stop:
-                    held |= int(np.int64(data[byte]))
+                    window |= int(np.int64(data[byte]))
                 byte += 1
                 width += 8
-            entry = table[held >> (width - longest) & ((1 << longest) - 1)]
+            entry = table[window >> (width - longest) & ((1 << longest) - 1)]
             symbols[cell] = entry >> LENGTH_BITS
             width -= entry & ((1 << LENGTH_BITS) - 1)
         places[row] = 8 * byte - width

@@ -84,8 +84,8 @@ def prepare(progress: Progress = silent) -> None:
     """Compile all kernels, or load them from disk: at once, so that no worker does it beside another."""
     package = importlib.import_module(__package__)
     names = [f"{__package__}.{module.name}" for module in pkgutil.iter_modules(package.__path__)]
-    found = [(name, each) for name in names for each in vars(importlib.import_module(name)).values()]
-    kernels = [each for name, each in found if isinstance(each, Kernel) and each.__module__ == name]
+    members = [(name, member) for name in names for member in vars(importlib.import_module(name)).values()]
+    kernels = [member for name, member in members if isinstance(member, Kernel) and member.__module__ == name]
     for done, kernel in enumerate(kernels):
         with compiling_told(progress, done, len(kernels)):
             kernel.ready  # noqa: B018
@@ -99,14 +99,14 @@ def compiling_told(progress: Progress, done: int = 0, total: int = 0) -> Iterato
         return
     from numba.core import event
 
-    class Told(event.Listener):
+    class CompilationListener(event.Listener):
         def on_start(self, event: object) -> None:
             progress("compiling", done, total)
 
         def on_end(self, event: object) -> None:
             pass
 
-    with event.install_listener("numba:compile", Told()):
+    with event.install_listener("numba:compile", CompilationListener()):
         yield
 
 
@@ -146,8 +146,8 @@ def _numba_type(hint: Any) -> Type:
 
     marks: set[str] = set()
     while get_origin(hint) is Annotated:
-        hint, *found = get_args(hint)
-        marks.update(found)
+        hint, *metadata = get_args(hint)
+        marks.update(metadata)
     scalars = {int: types.int64, float: types.float64, bool: types.boolean}
     if hint in scalars:
         return scalars[hint]

@@ -65,7 +65,7 @@ def approach(
     ``everywhere`` + ridge, and its inverse the preconditioner.
     """
     rank = factors.shape[1]
-    left, direction, image, parts = np.empty(rank), np.empty(rank), np.empty(rank), np.empty(rank)
+    residual, direction, image, parts = np.empty(rank), np.empty(rank), np.empty(rank), np.empty(rank)
     diagonal = np.empty(rank)
     for row in range(solved.shape[0]):
         cells = columns[indptr[row] : indptr[row + 1]]
@@ -75,12 +75,12 @@ def approach(
             continue
         for k in range(rank):
             diagonal[k] = everywhere[k] + ridges[row]
-        _apply(left, x, cells, factors, diagonal, 1.0, parts)
+        _apply(residual, x, cells, factors, diagonal, 1.0, parts)
         square = 0.0
         for k in range(rank):
-            left[k] = -left[k]
-            direction[k] = left[k] / diagonal[k]
-            square += left[k] * direction[k]
+            residual[k] = -residual[k]
+            direction[k] = residual[k] / diagonal[k]
+            square += residual[k] * direction[k]
         first = square
         for _ in range(steps):
             if square <= _DONE * first:
@@ -92,7 +92,7 @@ def approach(
             length, before, square = square / curvature, square, 0.0
             for k in range(rank):
                 x[k] += length * direction[k]
-                left[k] -= length * image[k]
-                square += left[k] * (left[k] / diagonal[k])
+                residual[k] -= length * image[k]
+                square += residual[k] * (residual[k] / diagonal[k])
             for k in range(rank):
-                direction[k] = left[k] / diagonal[k] + square / before * direction[k]
+                direction[k] = residual[k] / diagonal[k] + square / before * direction[k]

@@ -9,7 +9,7 @@ _MULTIPLIERS = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 _KEY_STEPS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
 _LOW_HALF, _HALF, _LANE = np.uint64(2**32 - 1), np.uint64(32), np.uint64(3)
 _ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
-_REMAINDER, _ACCEPTED, _WHOLE, _SIGN = range(4)
+_REMAINDER, _ACCEPTED, _QUOTIENT, _SIGN = range(4)
 """Stages of a draw: its last bits, whether these are accepted, the rest of its bits, and its sign."""
 
 
@@ -43,12 +43,12 @@ def philox(key: np.uint64, second_key: np.uint64, index: np.uint64) -> np.uint64
 def draw(noise: Written[Ints], indices: Ints, keys: Table[Uint64s], bits: int) -> bool:
     """Write the draw of each index; return whether the keys were enough, of which each word takes another.
 
-    Canonne, Kamath and Steinke [canonne2020], Algorithms 1 and 2. A draw is remainder + whole * 2**bits, and
-    a sign. A coin that shows heads with probability exp(-p) is tossed as coins of p / 1, p / 2 and so on
+    Canonne, Kamath and Steinke [canonne2020], Algorithms 1 and 2. A draw is remainder + quotient * 2**bits,
+    and a sign. A coin that shows heads with probability exp(-p) is tossed as coins of p / 1, p / 2 and so on
     until the first tails: it shows heads if that toss was an odd one.
     """
     for place in range(indices.size):
-        stage, toss, remainder, whole, used = _REMAINDER, 1, np.int64(0), 0, 0
+        stage, toss, remainder, quotient, used = _REMAINDER, 1, np.int64(0), 0, 0
         while True:
             if used == keys.shape[0]:
                 return False
@@ -60,23 +60,23 @@ def draw(noise: Written[Ints], indices: Ints, keys: Table[Uint64s], bits: int) -
             if stage == _REMAINDER:
                 stage, toss, remainder = _ACCEPTED, 1, below
             elif stage == _SIGN:
-                size = remainder + (whole << bits)
+                size = remainder + (quotient << bits)
                 if high < 2**31 or size > 0:
                     noise[place] = size if high < 2**31 else -size
                     break
                 stage = _REMAINDER
             # Of the 2**32 low halves, those are not used that would make one case likelier than another.
             elif np.int64(scaled & _LOW_HALF) >= 2**32 % toss:
-                if scaled >> _HALF == _ZERO and (stage == _WHOLE or below < remainder):
+                if scaled >> _HALF == _ZERO and (stage == _QUOTIENT or below < remainder):
                     toss += 1
                     continue
                 odd = toss % 2 == 1
                 # A coin of exp(-1) begins with a toss that shows heads for certain, which is left out.
                 toss = 2
-                if stage == _WHOLE and odd:
-                    whole += 1
-                elif stage == _WHOLE:
+                if stage == _QUOTIENT and odd:
+                    quotient += 1
+                elif stage == _QUOTIENT:
                     stage = _SIGN
                 else:
-                    stage = _WHOLE if odd else _REMAINDER
+                    stage = _QUOTIENT if odd else _REMAINDER
     return True

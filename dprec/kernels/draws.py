@@ -22,8 +22,8 @@ def threefry(
     high += second_key
     for done in range(20):
         low += high
-        left = _ROTATIONS[done % 8]
-        high = (high << left | high >> (_BITS - left)) ^ low
+        rotation = _ROTATIONS[done % 8]
+        high = (high << rotation | high >> (_BITS - rotation)) ^ low
         if done % 4 == 3:
             key, second_key, third_key = second_key, third_key, key
             low += key
@@ -86,26 +86,26 @@ def invert(
 
 
 @compiled
-def shuffle(order: Written[Int32s], left: int, words: Uint64s) -> int:
+def shuffle(order: Written[Int32s], remaining: int, words: Uint64s) -> int:
     """Exchange the last entry that is left with any of those that are, and leave it (Fisher and Yates).
 
     The halves of words say with which, as in NumPy: the lower first, by as many bits as are needed; a number
     that is too large is passed over. Returns how many entries are left when words are used up.
     """
     mask = np.uint64(1)
-    while mask < np.uint64(left - 1):
+    while mask < np.uint64(remaining - 1):
         mask = mask << np.uint64(1) | np.uint64(1)
     for half in range(2 * words.size):
-        while mask >> np.uint64(1) >= np.uint64(left - 1):
+        while mask >> np.uint64(1) >= np.uint64(remaining - 1):
             mask >>= np.uint64(1)
         word = words[half >> 1] >> _HALF if half & 1 else words[half >> 1]
-        other = np.int64(word & mask)
-        if other < left:
-            left -= 1
-            order[left], order[other] = order[other], order[left]
-            if left == 1:
+        partner = np.int64(word & mask)
+        if partner < remaining:
+            remaining -= 1
+            order[remaining], order[partner] = order[partner], order[remaining]
+            if remaining == 1:
                 break
-    return left
+    return remaining
 
 
 @compiled
@@ -174,9 +174,9 @@ def sample(
             line[place] = first + place
         for place in range(cells):
             word, _ = threefry(orders[row], _NOTHING, np.uint64(place), _NOTHING)
-            other = place + np.int64((word >> _HALF) * np.uint64(cells - place) >> _HALF)
-            cell = line[other]
-            line[other] = line[place]
+            swapped = place + np.int64((word >> _HALF) * np.uint64(cells - place) >> _HALF)
+            cell = line[swapped]
+            line[swapped] = line[place]
             passed += sizes[cell]
             if point < passed:
                 chosen[row, slot] = cell

@@ -61,7 +61,7 @@ def normal_equations(
     target: Written[Table[Floats]],
     owners: Int32s,
     others: Int32s,
-    own: Table[Floats],
+    means: Table[Floats],
     vectors: Table[Floats],
     moments: Table[Floats],
     slopes: Floats,
@@ -76,7 +76,7 @@ def normal_equations(
         o, i = owners[cell], others[cell]
         product = 0.0
         for k in range(target.shape[1]):
-            product += own[o, k] * vectors[i, k]
+            product += means[o, k] * vectors[i, k]
         score = information[cell] * product + slopes[cell]
         for k in range(target.shape[1]):
             target[o, k] += score * vectors[i, k]

@@ -25,17 +25,18 @@ def add_evidence(
     counts: Table[Floats],
     sizes: Floats,
     unrated: Floats,
-    given: Table[Floats],
-    moved: Table[Floats],
+    likelihoods: Table[Floats],
+    derivatives: Table[Floats],
     reach: float,
 ) -> None:
     """Add the slopes of owners' log likelihoods by propensity and latent rating, and Fisher's information.
 
     ``latent``: by bin; ``shares``: of rated cells, by bin and node, flat, and ``masses`` those of the nodes;
-    ``counts``: as from `count_symbols`; ``given``, ``moved``: Pr(symbol | latent rating, rated) and its
-    derivative on a grid from -``reach`` to ``reach``; ``information``: by propensity, both, latent rating.
+    ``counts``: as from `count_symbols`; ``likelihoods``, ``derivatives``: Pr(symbol | latent rating, rated)
+    and its derivative on a grid from -``reach`` to ``reach``; ``information``: by propensity, both, latent
+    rating.
     """
-    last = given.shape[0] - 1
+    last = likelihoods.shape[0] - 1
     step = 2 * reach / last
     for owner in range(latent.shape[0]):
         for bin in range(sizes.size):
@@ -48,10 +49,10 @@ def add_evidence(
             part = place - below
             for symbol in range(unrated.size):
                 count = counts[owner, bin * unrated.size + symbol]
-                before = moved[below, symbol]
-                slope = before + part * (moved[below + 1, symbol] - before)
+                before = derivatives[below, symbol]
+                slope = before + part * (derivatives[below + 1, symbol] - before)
                 # The integral of the slopes in between.
-                rise = given[below, symbol] + part * step * (before + slope) / 2 - unrated[symbol]
+                rise = likelihoods[below, symbol] + part * step * (before + slope) / 2 - unrated[symbol]
                 for node in range(masses.size):
                     share = shares[owner, bin * masses.size + node]
                     weight = masses[node] / max(unrated[symbol] + share * rise, _LEAST)

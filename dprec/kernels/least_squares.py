@@ -117,10 +117,10 @@ def _factorise(factor: Written[Table[Floats]], pivots: Floats) -> None:
     for i in range(pivots.size):
         row = i * (i + 1) // 2
         for j in range(i):
-            other = j * (j + 1) // 2
-            _subtract_product(factor, row + j, factor, row, factor, other, j)
+            other_row = j * (j + 1) // 2
+            _subtract_product(factor, row + j, factor, row, factor, other_row, j)
             for lane in range(_LANES):
-                factor[row + j, lane] *= factor[other + j, lane]
+                factor[row + j, lane] *= factor[other_row + j, lane]
         _subtract_product(factor, row + i, factor, row, factor, row, i)
         for lane in range(_LANES):
             pivot = pivots[i] if factor[row + i, lane] < pivots[i] else factor[row + i, lane]
@@ -133,19 +133,19 @@ def _invert(inverse: Written[Table[Floats]], factor: Written[Table[Floats]], wid
     for j in range(width):
         row = j * width - j * (j + 1) // 2
         for i in range(j, width):
-            other = i * (i + 1) // 2
+            other_row = i * (i + 1) // 2
             for lane in range(_LANES):
                 inverse[row + i, lane] = 1.0 if i == j else 0.0
-            _subtract_product(inverse, row + i, factor, other + j, inverse, row + j, i - j)
+            _subtract_product(inverse, row + i, factor, other_row + j, inverse, row + j, i - j)
             for lane in range(_LANES):
-                inverse[row + i, lane] *= factor[other + i, lane]
+                inverse[row + i, lane] *= factor[other_row + i, lane]
     for i in range(width):
         row = i * width - i * (i + 1) // 2
         for j in range(i, width):
-            other = j * width - j * (j + 1) // 2
+            other_row = j * width - j * (j + 1) // 2
             for lane in range(_LANES):
                 factor[row + j, lane] = 0.0
-            _subtract_product(factor, row + j, inverse, row + j, inverse, other + j, width - j)
+            _subtract_product(factor, row + j, inverse, row + j, inverse, other_row + j, width - j)
 
 
 @compiled

@@ -10,7 +10,7 @@ from dprec.kernels.compilation import Table, Written, compiled
 def draw_distinct(
     items: Written[Int32s],
     missing: Written[Ints],
-    seen: Written[Int32s],
+    holders: Written[Int32s],
     indptr: Ints,
     users: Ints,
     available: Ints,
@@ -20,7 +20,7 @@ def draw_distinct(
 ) -> None:
     """Add the items of some draws, one for each that is missing, but for those that the user has already.
 
-    ``missing``: how many each user misses, at the end of its cells; ``seen``: by item, a user who has it;
+    ``missing``: how many each user misses, at the end of its cells; ``holders``: by item, a user who has it;
     ``available``: how many of the items, the first of all, each of ``users`` can have. The guide says by the
     first bits of a draw where the search begins (as in `dprec.kernels.draws.invert`).
     """
@@ -29,14 +29,14 @@ def draw_distinct(
         user, last = users[row], available[row] - 1
         place = indptr[user + 1] - missing[user]
         for cell in range(indptr[user], place):
-            seen[items[cell]] = user
+            holders[items[cell]] = user
         for at in range(used, used + missing[user]):
             draw = thresholds[last] * draws[at]
             item = min(np.int64(guide[int(draw * guide.size)]), last)
             while item < last and thresholds[item] <= draw:
                 item += 1
-            if seen[item] != user:
-                seen[item] = user
+            if holders[item] != user:
+                holders[item] = user
                 items[place] = item
                 place += 1
         used += missing[user]

@@ -33,14 +33,14 @@ def bound_squares(
 
 @compiled
 def round_within(
-    values: Floats, indptr: Ints, most: int, keys: Table[Uint64s], attempts: int, rounded: Written[Ints]
+    values: Floats, indptr: Ints, bound: int, keys: Table[Uint64s], attempts: int, rounded: Written[Ints]
 ) -> None:
     """Round each device's numbers up or down at random, again until their squares are within a bound in all.
 
     Who finds none in so many attempts rounds towards 0, which makes no vector longer.
     """
     for device in range(indptr.size - 1):
-        first, end, squares = indptr[device], indptr[device + 1], most + 1
+        first, end, squares = indptr[device], indptr[device + 1], bound + 1
         for attempt in range(attempts):
             squares = 0
             for cell in range(first, end):
@@ -50,8 +50,8 @@ def round_within(
                 above = float(word >> _UNUSED) * 2.0**-53 < values[cell] - below
                 rounded[cell] = int(below) + int(above)
                 squares += rounded[cell] * rounded[cell]
-            if squares <= most:
+            if squares <= bound:
                 break
-        if squares > most:
+        if squares > bound:
             for cell in range(first, end):
                 rounded[cell] = int(values[cell])

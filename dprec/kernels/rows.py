@@ -37,20 +37,20 @@ def choose_least(
     """
     for row in range(wanted.size):
         first, size = indptr[row], indptr[row + 1] - indptr[row]
-        left = min(wanted[row], size)
-        if left <= 0:
+        remaining = min(wanted[row], size)
+        if remaining <= 0:
             continue
         for place in range(size):
             line[place] = numbers[first + place]
-        largest = _at_place(line, size, left - 1)
+        largest = _at_place(line, size, remaining - 1)
         for cell in range(first, first + size):
             if numbers[cell] < largest:
                 chosen[cell] = True
-                left -= 1
+                remaining -= 1
         for cell in range(first, first + size):
-            if left > 0 and numbers[cell] == largest:
+            if remaining > 0 and numbers[cell] == largest:
                 chosen[cell] = True
-                left -= 1
+                remaining -= 1
 
 
 @compiled
@@ -67,15 +67,15 @@ def _sink(
     at = 0
     while 2 * at + 1 < size:
         child = 2 * at + 1
-        other, own = child + 1, best[row, child]
-        if other < size and (
-            best[row, other] < own
-            or (best[row, other] == own and ties[places[row, other]] > ties[places[row, child]])
+        sibling, child_score = child + 1, best[row, child]
+        if sibling < size and (
+            best[row, sibling] < child_score
+            or (best[row, sibling] == child_score and ties[places[row, sibling]] > ties[places[row, child]])
         ):
-            child, own = other, best[row, other]
-        if score < own or (score == own and ties[place] > ties[places[row, child]]):
+            child, child_score = sibling, best[row, sibling]
+        if score < child_score or (score == child_score and ties[place] > ties[places[row, child]]):
             break
-        places[row, at], best[row, at] = places[row, child], own
+        places[row, at], best[row, at] = places[row, child], child_score
         at = child
     places[row, at], best[row, at] = place, score
 
@@ -107,10 +107,12 @@ def choose_best(
                 at = size
                 while at > 0:
                     parent = (at - 1) // 2
-                    own = best[row, parent]
-                    if own < score or (own == score and ties[places[row, parent]] > ties[place]):
+                    parent_score = best[row, parent]
+                    if parent_score < score or (
+                        parent_score == score and ties[places[row, parent]] > ties[place]
+                    ):
                         break
-                    places[row, at], best[row, at] = places[row, parent], own
+                    places[row, at], best[row, at] = places[row, parent], parent_score
                     at = parent
                 places[row, at], best[row, at] = place, score
                 size += 1

@@ -8,9 +8,9 @@ from dprec.kernels.compilation import Table, Written, compiled
 
 @compiled
 def clip(
-    steps: Written[Table[Int32s]], norms: Written[Floats], updates: Table[Floats], most: float, unit: float
+    steps: Written[Table[Int32s]], norms: Written[Floats], updates: Table[Floats], bound: float, unit: float
 ) -> None:
-    """Write updates in whole steps, rounded towards 0, of which a norm of ``most`` has ``unit``.
+    """Write updates in whole steps, rounded towards 0, of which a norm of ``bound`` has ``unit``.
 
     A longer update is scaled down to it. The first columns of ``steps`` are written; ``norms`` gets the norms
     before, infinite for an update that is not finite, whose steps are 0.
@@ -18,13 +18,13 @@ def clip(
     for user in range(updates.shape[0]):
         # Four sums, since one alone waits for every addition.
         one, two, three, four = 0.0, 0.0, 0.0, 0.0
-        whole = updates.shape[1] // 4 * 4
-        for place in range(0, whole, 4):
+        fours = updates.shape[1] // 4 * 4
+        for place in range(0, fours, 4):
             one += updates[user, place] * updates[user, place]
             two += updates[user, place + 1] * updates[user, place + 1]
             three += updates[user, place + 2] * updates[user, place + 2]
             four += updates[user, place + 3] * updates[user, place + 3]
-        for place in range(whole, updates.shape[1]):
+        for place in range(fours, updates.shape[1]):
             one += updates[user, place] * updates[user, place]
         norm = np.sqrt(one + two + three + four)
         if not norm < np.inf:
@@ -33,7 +33,7 @@ def clip(
                 steps[user, place] = 0
         else:
             norms[user] = norm
-            scale = unit / max(norm, most)
+            scale = unit / max(norm, bound)
             for place in range(updates.shape[1]):
                 steps[user, place] = np.int32(updates[user, place] * scale)
 

@@ -48,12 +48,12 @@ class PopularWeights:
 
     def scores(self, sets: scipy.sparse.csr_array) -> Floats:
         """Return the scores of all items for the users of some sets, shape (users, items)."""
-        own = scores(_among(sets, self.items), self.weights)
-        if own.shape == sets.shape:
-            return own
-        below = own.min(axis=1, keepdims=True) - 1
+        item_scores = scores(_among(sets, self.items), self.weights)
+        if item_scores.shape == sets.shape:
+            return item_scores
+        below = item_scores.min(axis=1, keepdims=True) - 1
         ranked: Floats = below + self.counts / (self.counts.max() + 1)
-        ranked[:, self.items] = own
+        ranked[:, self.items] = item_scores
         return ranked
 
 

@@ -143,12 +143,12 @@ def worth_a_table(popularity: Floats, items: AnyInts, deviation: float, users: i
     deviation : float
         Standard deviation of the noise of a cell of the table.
     """
-    known = popularity[items]
+    item_popularity = popularity[items]
     # Sets have about (popularity.sum() / users)^2 items, so many of them in the table.
-    each = min(float(known.sum() * popularity.sum()) / users**2, items.size)
+    items_per_set = min(float(item_popularity.sum() * popularity.sum()) / users**2, items.size)
     # So many pairs have norm 1; few of them are a whole one or none.
-    pairs = users * min(each / math.sqrt(2), each**2 / 2)
-    largest = 2 * pairs * float(known @ known) / float(known.sum()) ** 2
+    pairs = users * min(items_per_set / math.sqrt(2), items_per_set**2 / 2)
+    largest = 2 * pairs * float(item_popularity @ item_popularity) / float(item_popularity.sum()) ** 2
     return largest >= _LEAST_ABOVE_NOISE * _edge(deviation, items.size)
 
 
@@ -158,7 +158,7 @@ def popularity_estimate(noisy: Floats, deviation: float) -> Floats:
     return np.maximum(posterior_means(noisy, deviation, base), base * 1e-3)
 
 
-def joined_popularity(known: Floats, known_deviation: float, noisy: Floats, deviation: float) -> Floats:
+def joined_popularity(estimate: Floats, estimate_deviation: float, noisy: Floats, deviation: float) -> Floats:
     """Return the popularity of a table's items from its pairs too, above 0, shape (items,).
 
     If items went together by popularity alone, a cell would be the product of two numbers; those that fit
@@ -166,40 +166,44 @@ def joined_popularity(known: Floats, known_deviation: float, noisy: Floats, devi
 
     Parameters
     ----------
-    known : ndarray, shape (items,)
+    estimate : ndarray, shape (items,)
         Of a round before, above 0.
-    known_deviation : float
+    estimate_deviation : float
         Standard deviation of its noise, above 0; infinite where nothing is known.
     noisy : ndarray, shape (cells,)
         As for `denoised_table`.
     deviation : float
         Standard deviation of a cell's noise.
     """
-    rows, columns = np.triu_indices(known.size)
-    table = _symmetric(noisy[rows != columns], known.size)
-    factor = known * math.sqrt(max(float(known @ table @ known), 1e-12)) / float(known @ known)
+    rows, columns = np.triu_indices(estimate.size)
+    table = _symmetric(noisy[rows != columns], estimate.size)
+    factor = estimate * math.sqrt(max(float(estimate @ table @ estimate), 1e-12)) / float(estimate @ estimate)
     for _ in range(20):
         others = factor @ factor - factor**2
         fitted = table @ factor / np.maximum(others, 1e-12)
         factor = np.maximum((factor + fitted) / 2, _LEAST * factor.mean())
-    unit = known.sum() / factor.sum()
-    return joined(known, known_deviation, factor * unit, (deviation * unit) ** 2 / np.maximum(others, 1e-12))
+    unit = estimate.sum() / factor.sum()
+    return joined(
+        estimate, estimate_deviation, factor * unit, (deviation * unit) ** 2 / np.maximum(others, 1e-12)
+    )
 
 
-def joined_sums(first: Floats, deviation: float, second: Floats, other: float) -> tuple[Floats, float]:
+def joined_sums(
+    first: Floats, first_deviation: float, second: Floats, second_deviation: float
+) -> tuple[Floats, float]:
     """Return the mean of two noisy sums of the same by their precision, and the deviation of its noise."""
-    precision, more = deviation**-2, other**-2
+    precision, more = first_deviation**-2, second_deviation**-2
     return (precision * first + more * second) / (precision + more), (precision + more) ** -0.5
 
 
-def joined(known: Floats, known_deviation: float, other: Floats, variances: Floats) -> Floats:
+def joined(first: Floats, first_deviation: float, second: Floats, variances: Floats) -> Floats:
     """Return the mean of two estimates by their precision, of which the second may be biased besides.
 
     How far it is off, noise aside, is read off the differences of both.
     """
-    unexplained = (other - known) ** 2 - variances - known_deviation**2
-    variances = variances + max(float(unexplained.sum()) / float(other @ other), 0.0) * other**2
-    return known + (other - known) / (1 + variances / known_deviation**2)
+    unexplained = (second - first) ** 2 - variances - first_deviation**2
+    variances = variances + max(float(unexplained.sum()) / float(second @ second), 0.0) * second**2
+    return first + (second - first) / (1 + variances / first_deviation**2)
 
 
 def popular_items(popularity: Floats, count: int) -> Ints:
@@ -208,7 +212,7 @@ def popular_items(popularity: Floats, count: int) -> Ints:
 
 
 def denoised_table(
-    noisy: Floats, deviation: float, known: Floats | None = None, coherent_share: float = 0.0
+    noisy: Floats, deviation: float, estimate: Floats | None = None, coherent_share: float = 0.0
 ) -> DenoisedTable:
     """Return what a noisy sum of pairs of items tells of them.
 
@@ -218,7 +222,7 @@ def denoised_table(
         The upper triangle by rows, its diagonal times `DIAGONAL` as in the contributions.
     deviation : float
         Standard deviation of a cell's noise, above 0.
-    known : ndarray, shape (items,), optional
+    estimate : ndarray, shape (items,), optional
         An estimate of the items' popularity from another sum, above 0, in any unit.
     coherent_share : float, optional
         What the same estimate counts for if step 2 is left out, from 0 to 1.
@@ -226,28 +230,29 @@ def denoised_table(
     items = int((np.sqrt(8 * noisy.size + 1) - 1) / 2)
     rows, columns = np.triu_indices(items)
     off = rows != columns
-    popularity, cells = _popularity(noisy[~off] / DIAGONAL, deviation / DIAGONAL, known), noisy[off]
+    popularity = _popularity(noisy[~off] / DIAGONAL, deviation / DIAGONAL, estimate)
+    cells = noisy[off]
     by_popularity = _by_popularity(cells, popularity)
     means = posterior_means(cells, deviation, by_popularity)
     table = np.zeros(cells.size)
     for share, expected in ((1 - coherent_share, means), (coherent_share, by_popularity)):
         if share:
-            left = above_noise(_symmetric(cells - expected, items), deviation)[rows[off], columns[off]]
-            table += share * np.maximum(expected + left, _LEAST * by_popularity)
+            unexplained = above_noise(_symmetric(cells - expected, items), deviation)[rows[off], columns[off]]
+            table += share * np.maximum(expected + unexplained, _LEAST * by_popularity)
     return DenoisedTable(_symmetric(table, items), popularity)
 
 
-def _popularity(noisy: Floats, deviation: float, known: Floats | None) -> Floats:
+def _popularity(noisy: Floats, deviation: float, estimate: Floats | None) -> Floats:
     """Return the popularity of a table's items from the noisy cells of items with themselves, above 0.
 
-    That is the geometric mean of what is ``known``, if anything is, and of the means of what these cells may
+    That is the geometric mean of the ``estimate``, if there is one, and of the means of what these cells may
     be given that: their noise is several times that of pairs.
     """
-    if known is None:
+    if estimate is None:
         return np.maximum(noisy, deviation * DIAGONAL / 8)
-    base = known * max(float(noisy @ known), 1e-12) / float(known @ known)
+    base = estimate * max(float(noisy @ estimate), 1e-12) / float(estimate @ estimate)
     means = np.maximum(posterior_means(noisy, deviation, base), _LEAST * base)
-    both = np.sqrt(means * known)
+    both = np.sqrt(means * estimate)
     popularity: Floats = both * (means.sum() / both.sum())
     return popularity
 
@@ -294,8 +299,8 @@ def above_noise(table: Floats, deviation: float) -> Floats:
     values, vectors = np.linalg.eigh(table)
     edge = _edge(deviation, len(table))
     shrunk = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0))
-    kept = shrunk != 0
-    return (vectors[:, kept] * shrunk[kept]) @ vectors[:, kept].T
+    above_edge = shrunk != 0
+    return (vectors[:, above_edge] * shrunk[above_edge]) @ vectors[:, above_edge].T
 
 
 def _edge(deviation: float, items: int) -> float:

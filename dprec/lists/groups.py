@@ -87,8 +87,8 @@ def groups_of(pairs: Floats, count: int, seed: int) -> Uint8s:
     rows = vectors[:, -count:]
     rows = rows / np.maximum(np.linalg.norm(rows, axis=1), _TINY)[:, None]
     random = generator(seed, "groups of items")
-    found = [_by_direction(rows, rows[random.permutation(len(rows))[:count]]) for _ in range(_STARTS)]
-    groups, _ = max(found, key=lambda each: each[1])
+    groupings = [_by_direction(rows, rows[random.permutation(len(rows))[:count]]) for _ in range(_STARTS)]
+    groups, _ = max(groupings, key=lambda grouping: grouping[1])
     return groups
 
 
@@ -118,12 +118,12 @@ def others_in_groups(users: Ints, places: AnyInts, groups: Uint8s, count: int, n
     groups : ndarray, shape (places,)
         Below ``count``, or `NO_GROUP`.
     """
-    own = groups[places]
-    grouped = own != NO_GROUP
-    cells = users[grouped] * count + own[grouped]
+    item_groups = groups[places]
+    grouped = item_groups != NO_GROUP
+    cells = users[grouped] * count + item_groups[grouped]
     of_users = np.bincount(cells, minlength=n_users * count).reshape(n_users, count)
     others = of_users[users].astype(np.float64)
-    others[np.flatnonzero(grouped), own[grouped]] -= 1
+    others[np.flatnonzero(grouped), item_groups[grouped]] -= 1
     others *= others
     lengths = np.sqrt((others**2).sum(axis=1))
     directions: Floats = others / np.maximum(lengths, 1.0)[:, None]

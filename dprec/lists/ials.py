@@ -96,8 +96,8 @@ def ials(sets: scipy.sparse.csr_array, options: ImplicitOptions, progress: Progr
 
 def first_factors(n_items: int, options: ImplicitOptions) -> Floats:
     """Return the item factors that sweeps begin with, shape (items, rank)."""
-    drawn = generator(options.seed, "ials").standard_normal((n_items, options.rank))
-    return drawn * (options.deviation / np.sqrt(options.rank))
+    normals = generator(options.seed, "ials").standard_normal((n_items, options.rank))
+    return normals * (options.deviation / np.sqrt(options.rank))
 
 
 def approached(
@@ -133,11 +133,11 @@ def fold_in(
         options.unobserved * (factors.T @ factors if gramian is None else gramian)
     )
     everywhere, ridges = np.maximum(everywhere, 0.0), _ridges(sets, factors, options)
-    held, solved = np.flatnonzero(np.diff(sets.indptr)), np.zeros((sets.shape[0], factors.shape[1]))
-    for start in range(0, held.size, _ROWS_AT_ONCE):
-        own = sets[held[start : start + _ROWS_AT_ONCE]]
-        turned = factors[own.indices] @ axes
-        for row, first, last in zip(held[start:], own.indptr, own.indptr[1:], strict=False):
+    nonempty, solved = np.flatnonzero(np.diff(sets.indptr)), np.zeros((sets.shape[0], factors.shape[1]))
+    for start in range(0, nonempty.size, _ROWS_AT_ONCE):
+        block = sets[nonempty[start : start + _ROWS_AT_ONCE]]
+        turned = factors[block.indices] @ axes
+        for row, first, last in zip(nonempty[start:], block.indptr, block.indptr[1:], strict=False):
             solved[row] = _solution(turned[first:last], everywhere + ridges[row])
     return solved @ axes.T
 

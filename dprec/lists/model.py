@@ -77,21 +77,21 @@ class ItemTable:
         """The inverse above its diagonal, by rows."""
         return self.inverse[np.triu_indices(self.items.size, 1)]
 
-    def among(self, kept: Ints) -> Self:
+    def among(self, places: Ints) -> Self:
         """Return the table of some of its items, given their places, ascending: as if it had no others."""
-        if kept.size == self.items.size:
+        if places.size == self.items.size:
             return self
-        if kept.size < 2:
+        if places.size < 2:
             return self.nothing()
-        others = np.setdiff1d(np.arange(self.items.size), kept)
+        others = np.setdiff1d(np.arange(self.items.size), places)
         inverse = self.inverse * np.outer(self.roots, self.roots)
-        across = inverse[np.ix_(kept, others)]
-        inverse = inverse[np.ix_(kept, kept)] - across @ np.linalg.solve(
+        across = inverse[np.ix_(places, others)]
+        inverse = inverse[np.ix_(places, places)] - across @ np.linalg.solve(
             inverse[np.ix_(others, others)], across.T
         )
         roots = np.sqrt(np.diag(inverse))
         inverse = (inverse + inverse.T) / 2 / np.outer(roots, roots)
-        return type(self)(self.items[kept], inverse, roots, self.share)
+        return type(self)(self.items[places], inverse, roots, self.share)
 
     @cached_property
     def weights(self) -> Floats:
@@ -172,25 +172,25 @@ class ListModel:
         """The steps in which devices are sent it; see `steps`."""
         return self.steps or (POPULARITY_STEP, ROOTS_STEP, step_of(self.table.upper, INVERSE_STEP))
 
-    def within(self, most: int | None) -> Self:
+    def within(self, max_bytes: int | None) -> Self:
         """Return the model of at most so many bytes: with longer steps, and a table of fewer items.
 
         The most popular ones stay. Raises SettingError where not even popularity fits, as it does in
         `least_bytes`.
         """
-        if most is None or len(self.encode()) <= most:
+        if max_bytes is None or len(self.encode()) <= max_bytes:
             return self
         size = self.table.items.size
         while True:
-            kept = popular_items(self.popularity[self.table.items], size)
+            places = popular_items(self.popularity[self.table.items], size)
             groups = self.groups if size == self.table.items.size else ItemGroups.nothing()
-            model = replace(self, table=self.table.among(kept), groups=groups, steps=None)
+            model = replace(self, table=self.table.among(places), groups=groups, steps=None)
             longest = _LONGER if size else MOST_TIMES
-            found = fitted(model.with_steps, lambda sent: len(sent.encode()), most, longest)
-            if found is not None:
-                return found
+            shortened = fitted(model.with_steps, lambda sent: len(sent.encode()), max_bytes, longest)
+            if shortened is not None:
+                return shortened
             if not size:
-                raise too_few_bytes(most, len(model.with_steps(longest).encode()))
+                raise too_few_bytes(max_bytes, len(model.with_steps(longest).encode()))
             size = size // 2 if size > 3 else 0
 
     def with_steps(self, longer: float) -> Self:
@@ -268,7 +268,7 @@ class ListModel:
         read.end()
         # Not a number is in no range.
         numbers = popularity, np.array([share, share_of_groups]), groups.lifts, groups.expected
-        possible = all((np.abs(some) <= LARGEST).all() for some in numbers)
+        possible = all((np.abs(values) <= LARGEST).all() for values in numbers)
         binary = ((categories >= 0) & (categories <= 1)).all()
         # A number of at most 1 is rounded by less.
         if not (possible and binary and (np.abs(table.inverse) <= 2).all()):
@@ -286,17 +286,19 @@ def least_bytes(n_items: int, catalogue: Catalogue | None) -> int:
     return 64 + n_items // 4 + public
 
 
-def check_least_bytes(most: int | None, n_items: int, catalogue: Catalogue | None, further: int = 0) -> None:
+def check_least_bytes(
+    max_bytes: int | None, n_items: int, catalogue: Catalogue | None, further: int = 0
+) -> None:
     """Raise SettingError for a limit in which popularity and what is public may not fit.
 
     ``further``: bytes that are sent besides.
     """
     least = least_bytes(n_items, catalogue) + further
-    if most is not None and most < least:
-        raise too_few_bytes(most, least)
+    if max_bytes is not None and max_bytes < least:
+        raise too_few_bytes(max_bytes, least)
 
 
-def too_few_bytes(most: int, least: int) -> SettingError:
+def too_few_bytes(max_bytes: int, least: int) -> SettingError:
     """Return what refuses a limit."""
     accepted = f"at least {least}, for popularity and what is public of the items, or null"
-    return SettingError("max_bytes_down", str(most), accepted)
+    return SettingError("max_bytes_down", str(max_bytes), accepted)

@@ -85,13 +85,13 @@ class PopularityPlan:
             raise ValueError(f"{numbers} numbers, for {n_items} items in {stages} stages at least {least}")
         parts = _NUMBERS[stages]
         buckets = [math.ceil(n_items / (numbers * parts[0])), *[_MIDDLE] * (stages - 2), 1]
-        found = [Stage(n_items, buckets[0], _SHARES[stages][0])]
+        planned = [Stage(n_items, buckets[0], _SHARES[stages][0])]
         for index in range(1, stages):
-            before, left = found[-1], numbers - cls(n_items, tuple(found)).rows
-            room = left if index + 1 == stages else int(numbers * parts[index])
-            kept = min(room * buckets[index] // before.bucket, before.rows)
-            found.append(Stage(kept * before.bucket, buckets[index], _SHARES[stages][index]))
-        return cls(n_items, tuple(found))
+            before, remaining = planned[-1], numbers - cls(n_items, tuple(planned)).rows
+            room = remaining if index + 1 == stages else int(numbers * parts[index])
+            n_buckets = min(room * buckets[index] // before.bucket, before.rows)
+            planned.append(Stage(n_buckets * before.bucket, buckets[index], _SHARES[stages][index]))
+        return cls(n_items, tuple(planned))
 
     def stage_of(self, round_index: int) -> int:
         """Return the stage, from 0, of a round, from 1: the last one also of those after it."""
@@ -154,7 +154,7 @@ class PopularitySearch:
     @classmethod
     def begun(cls, plan: PopularityPlan) -> Self:
         """Return a search that would look into the first buckets, as nothing is known."""
-        return cls(plan, tuple(np.arange(kept, dtype=np.int32) for kept in plan.kept))
+        return cls(plan, tuple(np.arange(n_buckets, dtype=np.int32) for n_buckets in plan.kept))
 
     @classmethod
     def of_all(cls, n_items: int) -> Self:

@@ -32,7 +32,7 @@ _STEPS = 10
 def public_features(categories: Bools, bins: Uint8s) -> Floats:
     """Return features of items, none negative, shape (items, COLUMNS); for arguments see `PublicKernels`."""
     norms = np.sqrt(np.maximum(categories.sum(axis=1, keepdims=True), 1.0))
-    parts = [categories / norms, *(np.eye(_PARTS)[own // (BINS // _PARTS)] for own in bins)]
+    parts = [categories / norms, *(np.eye(_PARTS)[item_bins // (BINS // _PARTS)] for item_bins in bins)]
     every = np.hstack(parts)
     features = np.zeros((len(every), COLUMNS))
     for column, values in enumerate(every.T):
@@ -40,23 +40,27 @@ def public_features(categories: Bools, bins: Uint8s) -> Floats:
     return features
 
 
-def popularity_of_products(known: Floats, known_deviation: float, noisy: Floats, deviation: float) -> Floats:
+def popularity_of_products(
+    estimate: Floats, estimate_deviation: float, noisy: Floats, deviation: float
+) -> Floats:
     """Return the popularity of the items of noisy products too, above 0, shape (items,).
 
     The users of all items are taken to be of the same features, on average; see `joined_popularity`.
     """
-    factor = known
+    factor = estimate
     for _ in range(_STEPS):
         average = factor @ noisy
         fitted = noisy @ average * (float(factor @ factor) / max(float(average @ average), 1e-300))
-        factor = np.maximum(fitted, 0.05 * known.mean())
-    unit = known.sum() / factor.sum()
+        factor = np.maximum(fitted, 0.05 * estimate.mean())
+    unit = estimate.sum() / factor.sum()
     length = float(np.linalg.norm(factor @ noisy)) / float(factor @ factor)
     variance = (unit * deviation / max(length, 1e-100)) ** 2
-    return joined(known, known_deviation, unit * factor, np.full(known.size, variance))
+    return joined(estimate, estimate_deviation, unit * factor, np.full(estimate.size, variance))
 
 
-def taste_weights(noisy: Floats, deviation: float, own: Floats, features: Floats, shares: Floats) -> Floats:
+def taste_weights(
+    noisy: Floats, deviation: float, popularity: Floats, features: Floats, shares: Floats
+) -> Floats:
     """Return by how much items' scores follow features, in a unit of their own, shape (items, COLUMNS).
 
     Parameters
@@ -65,23 +69,23 @@ def taste_weights(noisy: Floats, deviation: float, own: Floats, features: Floats
         The noisy sum of products with features.
     deviation : float
         Standard deviation of its noise, above 0.
-    own : ndarray, shape (items,)
+    popularity : ndarray, shape (items,)
         Popularity of the items of the table, above 0.
     features : ndarray, shape (all items, COLUMNS)
     shares : ndarray, shape (all items,)
         Of all popularity.
     """
-    left = noisy - np.outer(own, own @ noisy / (own @ own))
-    axes, values, others = np.linalg.svd(left, full_matrices=False)
+    residuals = noisy - np.outer(popularity, popularity @ noisy / (popularity @ popularity))
+    axes, values, others = np.linalg.svd(residuals, full_matrices=False)
     # The best for a squared error when only the table is known (Gavish and Donoho [gavish2017]).
-    rows, columns = (size * deviation**2 for size in left.shape)
+    rows, columns = (size * deviation**2 for size in residuals.shape)
     squares = np.maximum((values**2 - rows - columns) ** 2 - 4 * rows * columns, 0.0)
     stand_out = values > np.sqrt(rows) + np.sqrt(columns)
-    kept = np.where(stand_out, np.sqrt(squares) / np.maximum(values, 1e-300), 0.0)
+    shrunk = np.where(stand_out, np.sqrt(squares) / np.maximum(values, 1e-300), 0.0)
     centred = features - shares @ features
     covariance = (centred * shares[:, None]).T @ centred
     covariance += np.eye(COLUMNS) * max(_RIDGE * float(np.trace(covariance)) / COLUMNS, 1e-12)
-    weights: Floats = np.linalg.solve(covariance, ((axes * kept) @ others / own[:, None]).T).T
+    weights: Floats = np.linalg.solve(covariance, ((axes * shrunk) @ others / popularity[:, None]).T).T
     return weights / max(float(np.abs(weights).max(initial=0.0)), 1e-300)
 
 

@@ -55,9 +55,9 @@ class PublicKernels:
             # Features of the bins whose products are their likeness.
             apart = np.abs(np.subtract.outer(np.arange(BINS), np.arange(BINS)))
             values, vectors = np.linalg.eigh(np.exp(-apart / (_REACH * BINS)))
-            kept = values > 1e-2 * values[-1]
-            near = vectors[:, kept] * np.sqrt(values[kept])
-            parts.extend(np.sqrt(by_numbers / len(bins)) * near[own] for own in bins)
+            significant = values > 1e-2 * values[-1]
+            bin_features = vectors[:, significant] * np.sqrt(values[significant])
+            parts.extend(np.sqrt(by_numbers / len(bins)) * bin_features[item_bins] for item_bins in bins)
         features, shares = np.hstack(parts), popularity / popularity.sum()
         centred = features - shares @ features
         _, roots, axes = np.linalg.svd(np.sqrt(shares)[:, None] * centred, full_matrices=False)

@@ -50,8 +50,8 @@ def counted(reports: SetReports, items: Ints) -> Floats:
     total = np.zeros((items.size, items.size))
     for start in range(0, len(reports.bits), _USERS_AT_ONCE):
         answers = np.unpackbits(reports.bits[start : start + _USERS_AT_ONCE], axis=1, count=reports.n_items)
-        own = answers[:, items].astype(np.float32)
-        total += own.T @ own
+        item_answers = answers[:, items].astype(np.float32)
+        total += item_answers.T @ item_answers
     return total
 
 
@@ -59,20 +59,21 @@ def answers_per_item(reports: SetReports) -> Ints:
     """Return how many reports say yes about each item, shape (items,)."""
     total = np.zeros(reports.n_items, dtype=np.int64)
     for start in range(0, len(reports.bits), _USERS_AT_ONCE):
-        own = reports.bits[start : start + _USERS_AT_ONCE]
-        total += np.unpackbits(own, axis=1, count=reports.n_items).sum(axis=0, dtype=np.int64)
+        block = reports.bits[start : start + _USERS_AT_ONCE]
+        total += np.unpackbits(block, axis=1, count=reports.n_items).sum(axis=0, dtype=np.int64)
     return total
 
 
-def unbiased_counts(reports: SetReports, said: Ints) -> Floats:
+def unbiased_counts(reports: SetReports, yes_counts: Ints) -> Floats:
     """Return how many users have items, given how many reports say so: unbiased, shape (items,).
 
     The noise of each has the variance N v, for N reports and the variance v of one answer.
     """
-    return (said.astype(np.float64) - len(reports.bits) * reports.not_had) / (reports.had - reports.not_had)
+    users, base = len(reports.bits), reports.not_had
+    return (yes_counts.astype(np.float64) - users * base) / (reports.had - base)
 
 
-def unbiased_pairs(reports: SetReports, said: Floats) -> Floats:
+def unbiased_pairs(reports: SetReports, yes_pairs: Floats) -> Floats:
     """Return how many users have both items of each pair; that of an item with itself means nothing.
 
     Answers about two items are independent given the user, so the mean of the product of two answers that
@@ -81,12 +82,13 @@ def unbiased_pairs(reports: SetReports, said: Floats) -> Floats:
 
     Parameters
     ----------
-    said : ndarray, shape (items, items)
+    yes_pairs : ndarray, shape (items, items)
         As `counted` returns it.
     """
     users, base = len(reports.bits), reports.not_had
-    own = np.diag(said)
-    return (said - base * np.add.outer(own, own) + users * base**2) / (reports.had - base) ** 2
+    yes_counts = np.diag(yes_pairs)
+    sums = np.add.outer(yes_counts, yes_counts)
+    return (yes_pairs - base * sums + users * base**2) / (reports.had - base) ** 2
 
 
 def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: int | None) -> ListModel:

@@ -53,19 +53,19 @@ class Mechanism(Options):
                 raise InputError("epsilon", f"{epsilon:g}", "a number above 0")
             with naming(self, accepted):
                 try:
-                    made = channel(self, scale, epsilon)
-                    again = made if ours else channel(self, scale, epsilon)
+                    made_channel = channel(self, scale, epsilon)
+                    again = made_channel if ours else channel(self, scale, epsilon)
                 except InputError:
                     raise
                 except ValueError as error:
                     found = f"no channel at epsilon {epsilon:g}: {error}"
                     raise InputError(self.kind, found, accepted) from error
             if not ours:
-                _check_made(self, made, scale)
-                if type(again) is not Channel or not np.array_equal(made.weights, again.weights):
+                _check_channel(self, made_channel, scale)
+                if type(again) is not Channel or not np.array_equal(made_channel.weights, again.weights):
                     found = "its channel is another whenever it is asked for"
                     raise InputError(reference_of(type(self)), found, "one channel for a scale and a budget")
-            return made
+            return made_channel
 
         cls.channel = checked  # type: ignore[method-assign]
 
@@ -203,21 +203,21 @@ def _levels(ratings: Floats, scale: RatingScale) -> Uint8s:
     return levels
 
 
-def _check_made(mechanism: Mechanism, made: Any, scale: RatingScale) -> None:
+def _check_channel(mechanism: Mechanism, channel: Any, scale: RatingScale) -> None:
     """Refuse what a class from outside returned in place of a channel for the scale."""
     name, accepted = reference_of(type(mechanism)), "a Channel, as Channel.from_probabilities returns it"
     # The loss of a class derived from Channel, which may sample otherwise, follows from nothing.
-    if type(made) is not Channel:
-        raise InputError(name, f"its channel is a value of type {type(made).__name__}", accepted)
+    if type(channel) is not Channel:
+        raise InputError(name, f"its channel is a value of type {type(channel).__name__}", accepted)
     inputs = mechanism.report_family.channel_inputs(scale)
     rows, hides = inputs.size, bool(np.isnan(inputs[0]))
-    if made.inputs.shape != (rows,) or made.hides_rated_items is not hides:
+    if channel.inputs.shape != (rows,) or channel.hides_rated_items is not hides:
         first = ', the first for "not rated" (NaN)' if hides else ""
-        found = f"its channel has the inputs {made.inputs.tolist()}"
+        found = f"its channel has the inputs {channel.inputs.tolist()}"
         raise InputError(name, shown(found), f"{rows} rows, one for each level of the scale{first}")
-    weights = made.weights
-    whole = weights.dtype == np.uint64 and weights.shape == (rows, made.symbols)
-    if not (whole and (weights.sum(axis=1) == DRAWS).all()):
+    weights = channel.weights
+    integer_rows = weights.dtype == np.uint64 and weights.shape == (rows, channel.symbols)
+    if not (integer_rows and (weights.sum(axis=1) == DRAWS).all()):
         raise InputError(name, "its channel has rows that are no distributions", accepted)
     if not mechanism.sends_values and (weights != weights[0]).any():
         found = "its channel has rows that differ, and it says that it sends no values"

@@ -28,7 +28,7 @@ def interval_probabilities(
     printed under these equations lack the scale inside the exponent and the distance from the rating; here
     they are integrals of the density of Definition 5.
     """
-    r, weights = (np.asarray(given, dtype=np.float64) for given in (ratings, shares))
+    r, weights = (np.asarray(array, dtype=np.float64) for array in (ratings, shares))
     # C(r), the mass that Laplace(r, b) has on [low, high] (Lemma 1).
     mass = -(np.expm1(-(r - low) / b) + np.expm1(-(high - r) / b)) / 2
     n = np.clip(np.asarray(edges, dtype=np.float64)[:, None], low - r, high - r)

@@ -35,7 +35,7 @@ class LayeredMechanism(Mechanism):
 
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel of the pair that is drawn and of the permanent answer."""
-        answers = np.hstack([each.permanent for each in self.layers(scale, epsilon)])
+        answers = np.hstack([pair.permanent for pair in self.layers(scale, epsilon)])
         values = np.linalg.pinv(answers / answers.sum(axis=1, keepdims=True)) @ scale.values
         return Channel.from_probabilities(answers, scale.values, values, epsilon)
 
@@ -90,8 +90,10 @@ class LocalHashing(LayeredMechanism):
         root = math.sqrt(a**4 - 14 * a**2 - 12 * (a * b) ** 2 + 12 * a * b + 12 * a**3 * b + 1)
         best = max(2, round((root - a**2 + 6 * a - 6 * b + 1) / (6 * (a - b))))
         answers = self.answers or min(best, _MOST_ANSWERS)
-        drawn = generator(0, "hash functions of levels").integers(answers, size=(_FUNCTIONS, scale.levels))
-        return [Layers.of_classes(classes, answers, epsilon, first) for classes in drawn]
+        functions = generator(0, "hash functions of levels").integers(
+            answers, size=(_FUNCTIONS, scale.levels)
+        )
+        return [Layers.of_classes(classes, answers, epsilon, first) for classes in functions]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +113,6 @@ class BucketBits(LayeredMechanism):
             )
         if self.bits > self.buckets:
             raise SettingError("bits", f"{self.bits}", f"at most {self.buckets}, the buckets")
-        own = np.arange(scale.levels) * self.buckets // scale.levels
+        bucket_of_level = np.arange(scale.levels) * self.buckets // scale.levels
         choices = combinations(range(self.buckets), self.bits)
-        return [Layers.of_buckets(own, np.array(asked), epsilon) for asked in choices]
+        return [Layers.of_buckets(bucket_of_level, np.array(choice), epsilon) for choice in choices]

@@ -154,9 +154,9 @@ class BitsAndCounts(Mechanism):
     def channel(self, scale: RatingScale, epsilon: float) -> Channel:
         """Return the channel of the first part: the two values of a bit, and "left for the counts"."""
         bit = ThresholdBit(threshold=self.threshold).channel(scale, epsilon)
-        left = np.full((scale.levels, 1), 1 - self.bits)
+        for_counts = np.full((scale.levels, 1), 1 - self.bits)
         return Channel.from_probabilities(
-            np.hstack([self.bits * bit.probabilities, left]),
+            np.hstack([self.bits * bit.probabilities, for_counts]),
             scale.values,
             np.append(bit.values, bit.values.mean()),
             epsilon,

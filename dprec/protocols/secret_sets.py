@@ -43,7 +43,7 @@ from dprec.protocols.sharing import COMPARED, MAX_BYTES_DOWN
 from dprec.protocols.sums import LEAST_SHARE, LimitedServer, SummedDevice, SumsProtocol
 from dprec.randomness import generator
 from dprec.ratings import Ratings, RatingScale
-from dprec.secret_sets.biases import PRIOR_SPREAD, Biases, FeatureSum, ResidualSum, learned_biases
+from dprec.secret_sets.biases import PRIOR_SPREAD, BiasPosterior, FeatureSum, ResidualSum, learned_biases
 from dprec.secret_sets.embedding import embeddings_of
 from dprec.secret_sets.popularity import Counts, standardised
 from dprec.sums import Release, SecureAggregation
@@ -404,7 +404,7 @@ class TableServer(LimitedServer):
     seed: int
     """Of what the server draws."""
     residuals: list[ResidualSum] = field(init=False, default_factory=list)
-    biases: Biases | None = field(init=False, default=None)
+    biases: BiasPosterior | None = field(init=False, default=None)
     embeddings: Floats = field(init=False)
     table: ItemTable = field(init=False)
     """What devices contribute with in the next round, as they decode it."""
@@ -474,7 +474,7 @@ class TableServer(LimitedServer):
         *of_popularity, of_others = self.options.bias_variances
         return np.hstack([of_items, public]), np.append(of_popularity, np.full(public.shape[1], of_others))
 
-    def _table_for_round(self, learned: Biases) -> ItemTable:
+    def _table_for_round(self, learned: BiasPosterior) -> ItemTable:
         """Return what devices contribute to the next release with: biases of ratings, and features.
 
         Features are what is public of an item and its popularity, or embeddings once some are learned. Where

@@ -380,8 +380,8 @@ class ReportFamily(ABC):
 
     def influence_of_one(self, counts: Ints, *, of_values: bool) -> float | None:
         """Return how many honest users one malicious user can outweigh; see `evidence_of_one`."""
-        said = self.evidence_of_one(counts, of_values=of_values)
-        return None if said is None or said[1] <= 0 else said[0] / said[1]
+        evidence = self.evidence_of_one(counts, of_values=of_values)
+        return None if evidence is None or evidence[1] <= 0 else evidence[0] / evidence[1]
 
     @abstractmethod
     def device_channel(self, counts: Ints) -> DeviceChannel | None:

@@ -80,8 +80,8 @@ class IndependentDraws(ReportFamily):
         else:
             # Users with few draws may have more budget than a channel can spend; the rest stays unspent.
             epsilon = self._share(self.budget, key)
-            made = self._within(epsilon)
-            if made is None:
+            calibrated = self._within(epsilon)
+            if calibrated is None:
                 shares = f"{self.budget.epsilon:g} leaves {epsilon:g} per cell"
                 found = f"{shares}, which {self.mechanism.kind} cannot keep"
                 accepted = "a larger epsilon, or fewer symbols"
@@ -90,7 +90,7 @@ class IndependentDraws(ReportFamily):
                         "a larger epsilon, or a mechanism whose channels cost no more than they are given"
                     )
                 raise SettingError("privacy.epsilon", found, accepted)
-            channel = made
+            channel = calibrated
         self._channels[key] = channel
         return channel
 
@@ -243,11 +243,11 @@ class CellFamily(IndependentDraws):
         values that undo the noise.
         """
         lengths = self.cells(np.array([1, self.n_items])).tolist()
-        most = max(most_evidence(self.sent(length), of_values=of_values) for length in lengths)
+        strongest = max(most_evidence(self.sent(length), of_values=of_values) for length in lengths)
         # Of the user with the median number of ratings, if it has any.
         median = round(float(np.median(counts[counts > 0]))) if counts.any() else 1
         usual = int(self.cells(np.array([median]))[0])
-        return most, mean_evidence(self.sent(usual), of_values=of_values)
+        return strongest, mean_evidence(self.sent(usual), of_values=of_values)
 
     def answered(self, symbols: Uint16s) -> Bools | None:
         """Return which symbols are answers, where losses follow from how many are; None where all are."""
@@ -278,10 +278,10 @@ class CellFamily(IndependentDraws):
 
     def likelihood(self, cells: Ints, symbols: Uint16s) -> Floats:
         """Return the probability of each symbol given each level of the scale, shape (cells, levels)."""
-        given = np.empty((symbols.size, self.scale.levels))
+        likelihoods = np.empty((symbols.size, self.scale.levels))
         for channel, which in self._by_channel(cells):
-            given[which] = channel.probabilities[1 - channel.first_level :, symbols[which]].T
-        return given
+            likelihoods[which] = channel.probabilities[1 - channel.first_level :, symbols[which]].T
+        return likelihoods
 
     def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: Bools) -> Evidence:
         """Return symbols with the channels through which they were sent."""
@@ -473,9 +473,9 @@ class HiddenRowFamily(CellFamily):
 
     def _encoded(self, symbols: Uint16s) -> Pieces:
         """Return the reports of rows of symbols, shape (users * items,)."""
-        shown, n_items = np.flatnonzero(~np.isnan(self.reference_channel.values[symbols])), self.n_items
-        counts = np.bincount(shown // n_items, minlength=symbols.size // n_items)
-        return self.codec.encode(offsets(counts), shown % n_items, symbols[shown])
+        sent_cells, n_items = np.flatnonzero(~np.isnan(self.reference_channel.values[symbols])), self.n_items
+        counts = np.bincount(sent_cells // n_items, minlength=symbols.size // n_items)
+        return self.codec.encode(offsets(counts), sent_cells % n_items, symbols[sent_cells])
 
     def crafted(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
         """Return rows in which the symbols of rated items say most for them; others are drawn."""

@@ -64,8 +64,8 @@ class CountNoise:
     """
 
     @classmethod
-    def of(cls, epsilon: float, most: int) -> "CountNoise":
-        """Return noise for which a count of up to ``most`` loses at most epsilon when it changes by 1.
+    def of(cls, epsilon: float, largest: int) -> "CountNoise":
+        """Return noise for which a count of up to ``largest`` loses at most epsilon when it changes by 1.
 
         Raises ValueError when epsilon is below `LEAST_EPSILON`, or integer weights are too coarse for so long
         a count.
@@ -75,16 +75,16 @@ class CountNoise:
         fewest = max(_FEWEST, 4 / (_MARGIN * epsilon)) / DRAWS
         used = (1 - _MARGIN) * epsilon
         middle = np.tanh(used / 2)
-        shares = np.maximum(middle * np.exp(-used * np.arange(1, most)), fewest)
-        beyond = np.exp(-used * most) / (1 + np.exp(-used))
+        shares = np.maximum(middle * np.exp(-used * np.arange(1, largest)), fewest)
+        beyond = np.exp(-used * largest) / (1 + np.exp(-used))
         beyond = max(beyond, fewest, shares[-1:].sum() / np.expm1(used))
         total = middle + 2 * (shares.sum() + beyond)
         # What rounding down leaves over goes to the ends, whose share is the largest.
         single = np.floor(DRAWS / total * shares).astype(np.int64)
-        rest = (DRAWS - int(DRAWS / total * middle)) // 2 - int(single.sum())
-        noise = cls(np.append(single, rest)[::-1].cumsum()[::-1])
-        if rest < 1 or noise.epsilon > epsilon:
-            raise ValueError(f"a count of {most} ratings at epsilon {epsilon:g}")
+        end_draws = (DRAWS - int(DRAWS / total * middle)) // 2 - int(single.sum())
+        noise = cls(np.append(single, end_draws)[::-1].cumsum()[::-1])
+        if end_draws < 1 or noise.epsilon > epsilon:
+            raise ValueError(f"a count of {largest} ratings at epsilon {epsilon:g}")
         return noise
 
     @property
@@ -98,12 +98,12 @@ class CountNoise:
         reaching = np.concatenate([[DRAWS - self.tails[0]], self.tails])
         single = np.concatenate([[DRAWS - 2 * self.tails[0]], -np.diff(self.tails)])
         pairs = np.vstack([np.column_stack([draws[:-1], draws[1:]]) for draws in (reaching, single)])
-        most, fewest = pairs.max(axis=1), pairs.min(axis=1)
+        larger, smaller = pairs.max(axis=1), pairs.min(axis=1)
         # Floating point finds the ratios that may be the largest, integers the one that is.
-        growths = (most - fewest) / fewest
+        growths = (larger - smaller) / smaller
         worst = np.flatnonzero(growths >= growths.max() * (1 - _NEARLY))
-        found = zip(most[worst].tolist(), fewest[worst].tolist(), strict=True)
-        return loss_of_draws(*max(set(found), key=lambda pair: Fraction(*pair)))
+        worst_pairs = zip(larger[worst].tolist(), smaller[worst].tolist(), strict=True)
+        return loss_of_draws(*max(set(worst_pairs), key=lambda pair: Fraction(*pair)))
 
     def perturb(self, counts: Ints, sizes: Ints, random_words: Uint64s) -> Ints:
         """Add noise to counts, and clamp them to 0 and to the sizes, which are at most `most`."""
@@ -161,9 +161,9 @@ class CountFamily(CellFamily):
             raise SettingError("privacy.epsilon", found, "a larger epsilon") from None
 
     @property
-    def follow_up(self) -> "Counts":
+    def follow_up(self) -> "CountFollowUp":
         """The counts."""
-        return Counts(self)
+        return CountFollowUp(self)
 
     def reader(self, n_users: int, wanted: Wanted) -> Reader:
         """Return what reads the reports; the symbols say which ratings are left."""
@@ -212,8 +212,8 @@ class CountFamily(CellFamily):
 
     def report_losses(self, profiles: Profiles, draws: DrawsFor) -> tuple[Floats, Floats]:
         """Return what devices charge for their symbols, without the ratings that are left for counts."""
-        left = self.left(self.drawn(profiles, draws))
-        symbols = np.bincount(rows_of(profiles.counts)[~left], minlength=profiles.counts.size)
+        for_counts = self.left(self.drawn(profiles, draws))
+        symbols = np.bincount(rows_of(profiles.counts)[~for_counts], minlength=profiles.counts.size)
         epsilons = self.epsilons(profiles.counts)
         return np.where(profiles.counts > 0, epsilons, np.nan), epsilons * symbols
 
@@ -239,7 +239,7 @@ class CountFamily(CellFamily):
         return super().audited_symbols(exchange, reports, items)
 
 
-class Counts(FollowUp):
+class CountFollowUp(FollowUp):
     """The second exchange: noisy counts of the ratings that were left, by groups of items.
 
     `codec` is of the counts of a user, and `group_codec` of the groups of all items, which are one row.
@@ -268,15 +268,17 @@ class Counts(FollowUp):
 
         A rating about which a symbol was sent is in no count, and every other one in exactly one.
         """
-        cells, (left, of_rating) = profiles.counts, self._left(profiles, question, draws)
-        sizes = self.grouped(cells, of_rating, left)
-        counts = self.grouped(cells, of_rating, left & (profiles.levels >= self.least_level))
+        cells, (for_counts, of_rating) = profiles.counts, self._left(profiles, question, draws)
+        sizes = self.grouped(cells, of_rating, for_counts)
+        counts = self.grouped(cells, of_rating, for_counts & (profiles.levels >= self.least_level))
         words = draws("counts").asked(question)
         columns = [words.per_user(group, FOLLOW_UP_ROUND) for group in range(self.groups)]
-        drawn, epsilons = np.column_stack(columns), self.family.epsilons(cells)
+        noise_words, epsilons = np.column_stack(columns), self.family.epsilons(cells)
         for epsilon in np.unique(epsilons).tolist():
-            own = epsilons == epsilon
-            counts[own] = self.family.noise_at(epsilon).perturb(counts[own], sizes[own], drawn[own])
+            users = epsilons == epsilon
+            counts[users] = self.family.noise_at(epsilon).perturb(
+                counts[users], sizes[users], noise_words[users]
+            )
         return self.codec.encode(counts)
 
     def _left(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> tuple[Bools, Ints]:
@@ -291,8 +293,8 @@ class Counts(FollowUp):
         charged. A whole profile loses no more by its symbols and counts than by symbols alone, which is what
         the report could have cost any profile.
         """
-        left, of_rating = self._left(profiles, question, draws)
-        return self.family.added(profiles.counts, self.grouped(profiles.counts, of_rating, left))
+        for_counts, of_rating = self._left(profiles, question, draws)
+        return self.family.added(profiles.counts, self.grouped(profiles.counts, of_rating, for_counts))
 
     def asking(self, observed: Observations) -> "CountsAsked":
         """Return what groups the items by how often reports show them as rated, and reads the counts."""
@@ -323,7 +325,7 @@ class Counts(FollowUp):
 class CountsAsked(Asking):
     """The server's side of the counts, about observations with the reports' symbols; see `Asking`."""
 
-    def __init__(self, counts: Counts, observed: Observations) -> None:
+    def __init__(self, counts: CountFollowUp, observed: Observations) -> None:
         assert observed.symbols is not None, "reports without their symbols"
         self._counts, self._observed, self._symbols = counts, observed, observed.symbols
         n_users, n_items = observed.shape
@@ -343,10 +345,10 @@ class CountsAsked(Asking):
 
     def observations(self, catalogue: Catalogue | None = None) -> Observations:
         """Return what the reports say, with the counts."""
-        seen = self._observed
-        counted = self._left & self._accepted[seen.users]
-        noisy = self._counts.received(seen.users, self._groups, counted, self._cells, self._values)
-        return replace(seen, evidence=replace(self._symbols, counts=noisy))
+        observed = self._observed
+        counted = self._left & self._accepted[observed.users]
+        noisy = self._counts.received(observed.users, self._groups, counted, self._cells, self._values)
+        return replace(observed, evidence=replace(self._symbols, counts=noisy))
 
 
 def popularity_groups(ratings: Ints, groups: int) -> Ints:

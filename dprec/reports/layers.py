@@ -76,7 +76,7 @@ class Layers:
         return cls(response(epsilon, answers)[classes], instantaneous)
 
     @classmethod
-    def of_buckets(cls, buckets: Ints, asked: Ints, epsilon: float) -> Self:
+    def of_buckets(cls, buckets: Ints, asked_buckets: Ints, epsilon: float) -> Self:
         """Answer for each of some buckets whether the rating is in it, for good: dBitFlipPM [ding2017].
 
         An answer is true with probability e^(epsilon / 2) / (e^(epsilon / 2) + 1), and is repeated as it is.
@@ -86,11 +86,11 @@ class Layers:
         ----------
         buckets : ndarray of int64, shape (levels,)
             The bucket of each level.
-        asked : ndarray of int64, shape (asked,)
+        asked_buckets : ndarray of int64, shape (asked,)
             Those that are asked about, drawn whatever the rating is.
         """
-        bits = np.array(list(product((False, True), repeat=asked.size)), dtype=np.bool_)
-        right = (buckets[:, None, None] == asked) == bits
+        bits = np.array(list(product((False, True), repeat=asked_buckets.size)), dtype=np.bool_)
+        right = (buckets[:, None, None] == asked_buckets) == bits
         permanent = np.where(right, 1.0, math.exp(-epsilon / 2)).prod(axis=2)
         return cls(permanent / permanent.sum(axis=1, keepdims=True), np.eye(len(bits)))
 
@@ -108,7 +108,7 @@ class Layers:
         if math.comb(reports + symbols - 1, symbols - 1) > _MOST_SYMBOLS:
             raise ValueError(f"{reports} reports of {symbols} symbols")
         sent = combinations_with_replacement(range(symbols), reports)
-        return np.array([np.bincount(each, minlength=symbols) for each in sent], dtype=np.int64)
+        return np.array([np.bincount(sequence, minlength=symbols) for sequence in sent], dtype=np.int64)
 
     def repeated(self, reports: int) -> Floats:
         """Return Pr(saying | level) of so many reports, in the order of `said`; shape (levels, sayings)."""
@@ -120,8 +120,8 @@ class Layers:
         of_answers = xlogy(counts[:, None, :], self.instantaneous).sum(axis=2)
         with np.errstate(divide="ignore"):
             permanent = np.log(self.permanent)
-        given = logsumexp(permanent + of_answers[:, None, :], axis=2)
-        rows = np.exp(given + orders[:, None]).T
+        log_likelihoods = logsumexp(permanent + of_answers[:, None, :], axis=2)
+        rows = np.exp(log_likelihoods + orders[:, None]).T
         return rows / rows.sum(axis=1, keepdims=True)
 
 
@@ -163,7 +163,7 @@ class LayeredFamily(CellFamily):
     @cached_property
     def reference_channel(self) -> Channel:
         """The channel of a report by itself, with the values that are best, in the mean, for all levels."""
-        first = np.hstack([each.permanent @ each.instantaneous for each in self.layers]) / len(self.layers)
+        first = np.hstack([pair.permanent @ pair.instantaneous for pair in self.layers]) / len(self.layers)
         values = np.linalg.pinv(first) @ self.scale.values
         return Channel.from_probabilities(first, self.scale.values, values, np.inf)
 
@@ -195,25 +195,25 @@ class LayeredFamily(CellFamily):
         counted = np.flatnonzero(reports.symbols // symbols == pair[of_cell])
         if np.array_equal(self.layers[0].instantaneous, np.eye(symbols)):
             counted = last  # A report is the answer itself, so that the next one says nothing more.
-        said = np.zeros((begins.size, symbols), dtype=np.int64)
-        np.add.at(said, (of_cell[counted], reports.symbols[counted] % symbols), 1)
-        return collected.merged(self._told(said, pair), collected.noise_variance)
+        symbol_counts = np.zeros((begins.size, symbols), dtype=np.int64)
+        np.add.at(symbol_counts, (of_cell[counted], reports.symbols[counted] % symbols), 1)
+        return collected.merged(self._told(symbol_counts, pair), collected.noise_variance)
 
-    def _told(self, said: Ints, pair: Ints) -> SymbolReports:
+    def _told(self, symbol_counts: Ints, pair: Ints) -> SymbolReports:
         """Return what is said of each cell as a symbol of a channel of several reports."""
-        reports = said.sum(axis=1)
+        reports = symbol_counts.sum(axis=1)
         kinds, channel_of = np.unique(np.column_stack([pair, reports]), axis=0, return_inverse=True)
         channels, sayings = [], np.zeros(reports.size, dtype=np.int64)
-        for number, (own, times) in enumerate(kinds.tolist()):
-            layers, which = self.layers[own], channel_of == number
+        for number, (pair_number, times) in enumerate(kinds.tolist()):
+            layers, which = self.layers[pair_number], channel_of == number
             channels.append(layers.repeated(times))
             codes = _coded(layers.said(times))
             order = np.argsort(codes)
-            sayings[which] = order[np.searchsorted(codes[order], _coded(said[which]))]
+            sayings[which] = order[np.searchsorted(codes[order], _coded(symbol_counts[which]))]
         return SymbolReports(tuple(channels), sayings, channel_of)
 
 
-def _coded(said: Ints) -> Ints:
+def _coded(counts: Ints) -> Ints:
     """Return a number for each row of counts, which differ if the rows do; their sums are all the same."""
-    base = int(said[:1].sum()) + 1
-    return said @ base ** np.arange(said.shape[1], dtype=np.int64)
+    base = int(counts[:1].sum()) + 1
+    return counts @ base ** np.arange(counts.shape[1], dtype=np.int64)

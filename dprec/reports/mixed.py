@@ -76,11 +76,11 @@ class MixedFamily(ReportFamily):
         for family in self.families.values():
             family.check()
 
-    def _numbers(self, asked: Ints | Uint8s | None, users: int) -> Ints:
+    def _numbers(self, known_numbers: Ints | Uint8s | None, users: int) -> Ints:
         """Return the number of every user's budget; where it is not known, that of the largest."""
-        if asked is None:
+        if known_numbers is None:
             return np.full(users, len(self.budget.epsilons) - 1)
-        return asked.astype(np.int64)
+        return known_numbers.astype(np.int64)
 
     # The device.
 
@@ -142,13 +142,13 @@ class MixedFamily(ReportFamily):
 
     def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float]:
         """Return the evidence at the largest epsilon, and its mean over all who send."""
-        said = {
+        evidence = {
             number: family.evidence_of_one(counts, of_values=of_values)
             for number, family in self.families.items()
         }
-        shares = self._sending_shares(list(said))
-        mean = float(shares @ [usual for _, usual in said.values()])
-        return max(most for most, _ in said.values()), mean
+        shares = self._sending_shares(list(evidence))
+        mean = float(shares @ [usual for _, usual in evidence.values()])
+        return max(strongest for strongest, _ in evidence.values()), mean
 
     def _sending_shares(self, numbers: list[int]) -> Floats:
         """Return the shares of the users with some numbers of budgets, among each other."""
@@ -181,8 +181,8 @@ class MixedFamily(ReportFamily):
     def audited_symbols(self, exchange: int, reports: Sequence[bytes], items: Ints) -> Ints:
         """Return one more than the symbol of every item; 0 where there is none."""
         symbols = np.zeros((len(reports), self.n_items), dtype=np.int64)
-        for number, places, rest in self.by_number(reports):
-            symbols[places] = self.families[number].audited_symbols(exchange, rest, items)
+        for number, places, unnumbered in self.by_number(reports):
+            symbols[places] = self.families[number].audited_symbols(exchange, unnumbered, items)
         return symbols
 
     def by_number(self, reports: Sequence[bytes]) -> Iterator[tuple[int, Ints, list[bytes]]]:
@@ -198,15 +198,17 @@ class MixedReader(Reader):
 
     def __init__(self, family: MixedFamily, n_users: int, wanted: Wanted) -> None:
         self._family = family
-        self._readers = {number: each.reader(n_users, wanted) for number, each in family.families.items()}
+        self._readers = {
+            number: cell_family.reader(n_users, wanted) for number, cell_family in family.families.items()
+        }
         self.told: Ints = np.full(n_users, len(family.budget.epsilons) - 1)
 
     def take(self, users: Ints, reports: Sequence[bytes]) -> Bools:
         """Decode reports; one that begins with no number of a budget is rejected."""
         valid = np.zeros(users.size, dtype=np.bool_)
-        for number, places, rest in self._family.by_number(reports):
+        for number, places, unnumbered in self._family.by_number(reports):
             self.told[users[places]] = number
-            valid[places] = self._readers[number].take(users[places], rest)
+            valid[places] = self._readers[number].take(users[places], unnumbered)
         return valid
 
     def observations(self, catalogue: Catalogue | None = None) -> Observations:
@@ -249,9 +251,9 @@ class SampledRatingsFamily(MixedFamily):
         words = draws("sampling of ratings").per_cell(counts, profiles.items, REPORT_ROUND)
         rows = rows_of(counts)
         taken = (words >> np.uint64(11)) * _UNIT < self.shares[numbers[rows]]
-        kept = np.bincount(rows[taken], minlength=counts.size)
-        own = profiles.numbers
-        return list(super().encode(Profiles(kept, profiles.items[taken], profiles.levels[taken], own), draws))
+        sampled_counts = np.bincount(rows[taken], minlength=counts.size)
+        sampled = Profiles(sampled_counts, profiles.items[taken], profiles.levels[taken], profiles.numbers)
+        return list(super().encode(sampled, draws))
 
     def _sending_shares(self, numbers: list[int]) -> Floats:
         """Return the shares of users with some numbers, each times that of its ratings that take part."""

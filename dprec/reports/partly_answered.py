@@ -197,11 +197,11 @@ class ResidualBitFamily(UnansweredFamily):
         """Draw some ratings of every user and answer about them, shape (ratings,)."""
         # All choices of so many ratings are equally likely.
         order = shuffled_within(rows_of(counts), choice)
-        drawn = np.zeros(levels.size, dtype=np.bool_)
-        drawn[order[places_of(counts) < self.most]] = True
+        is_drawn = np.zeros(levels.size, dtype=np.bool_)
+        is_drawn[order[places_of(counts) < self.most]] = True
         symbols = np.full(levels.size, self.silent, dtype=np.uint16)
         sides = sides_of_the_mean(counts, levels, self.scale)
-        symbols[drawn] = self.perturb(self.cells(counts), sides[drawn], noise[drawn])
+        symbols[is_drawn] = self.perturb(self.cells(counts), sides[is_drawn], noise[is_drawn])
         return symbols
 
     def loudest(self, profiles: Profiles) -> Uint16s:
@@ -215,9 +215,9 @@ class ResidualBitFamily(UnansweredFamily):
 
     def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float]:
         """Return the evidence of an answer about one rating, and of a share of the ratings' answers."""
-        most, mean = super().evidence_of_one(counts, of_values=of_values)
+        strongest, mean = super().evidence_of_one(counts, of_values=of_values)
         ratings = max(1.0, float(np.median(counts[counts > 0]))) if counts.any() else 1.0
-        return most, mean * min(1.0, self.most / ratings)
+        return strongest, mean * min(1.0, self.most / ratings)
 
     def reader(self, n_users: int, wanted: Wanted) -> Reader:
         """Return what reads the reports; the answers are kept, as there is no likelihood of a level."""
@@ -227,8 +227,8 @@ class ResidualBitFamily(UnansweredFamily):
         """Return the value that each symbol stands for; the middle of the scale without an answer."""
         values = np.full(symbols.size, self.middle)
         answered = self._answered(cells, symbols)
-        given = np.bincount(np.repeat(np.arange(cells.size), cells)[answered], minlength=cells.size)
-        values[answered] = super().read(given, symbols[answered])
+        answer_counts = np.bincount(np.repeat(np.arange(cells.size), cells)[answered], minlength=cells.size)
+        values[answered] = super().read(answer_counts, symbols[answered])
         return values
 
     def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: Bools) -> ResidualReports:
@@ -243,8 +243,8 @@ class ResidualBitFamily(UnansweredFamily):
         """Return which cells have an answer, without users who give another number than they should."""
         answered = symbols != self.silent
         users = np.repeat(np.arange(counts.size), counts)
-        given = np.bincount(users[answered], minlength=counts.size)
-        return answered & (given == self.cells(counts))[users]
+        answer_counts = np.bincount(users[answered], minlength=counts.size)
+        return answered & (answer_counts == self.cells(counts))[users]
 
     def noise_variance(self, cells: Ints) -> float | None:
         """Return the mean variance of the value read for an answer; see the base class."""

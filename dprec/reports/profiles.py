@@ -129,10 +129,13 @@ class ProfileCode:
         probabilities, so nothing is lost. No other pair is told apart better at any delta: with fewer marked
         blocks, a profile is a mixture of those that mark R, and of R that are marked in both nothing is seen.
         """
-        own, others = self.marked * self.draws, self.marked * self.fewest_draws
-        rest, middle = DRAWS - own - others, (scale.low + scale.high) / 2
-        weights = np.array([[own, others, rest], [others, own, rest]], dtype=np.uint64)
-        values, symbols = np.array([scale.low, scale.high, middle]), 3 if rest else 2
+        own_draws, other_draws = self.marked * self.draws, self.marked * self.fewest_draws
+        neither_draws, middle = DRAWS - own_draws - other_draws, (scale.low + scale.high) / 2
+        weights = np.array(
+            [[own_draws, other_draws, neither_draws], [other_draws, own_draws, neither_draws]],
+            dtype=np.uint64,
+        )
+        values, symbols = np.array([scale.low, scale.high, middle]), 3 if neither_draws else 2
         rows = (scale.values > middle).astype(np.int64)
         return Channel(weights[rows, :symbols], scale.values, values[:symbols])
 
@@ -399,18 +402,18 @@ class ProfileReader(Reader):
 
 
 def profile_elements(
-    counts: Ints, items: AnyInts, levels: Uint8s, scale: RatingScale, most: int
+    counts: Ints, items: AnyInts, levels: Uint8s, scale: RatingScale, most_ratings: int
 ) -> tuple[Ints, Ints]:
     """Return the elements of every profile: 2 i, or 2 i + 1 if item i is rated above the user's mean.
 
-    At most ``most`` of a user: of its ratings farthest from the mean, the first ones if equally far.
+    At most ``most_ratings`` of a user: of its ratings farthest from the mean, the first ones if equally far.
     """
     distances = residuals(counts, levels, scale)
     elements = 2 * items.astype(np.int64) + (distances > 0)
-    if counts.max(initial=0) > most:
+    if counts.max(initial=0) > most_ratings:
         order = np.lexsort((-np.abs(distances), rows_of(counts)))
-        elements = elements[np.sort(order[places_of(counts) < most])]
-    return np.minimum(counts, most), elements
+        elements = elements[np.sort(order[places_of(counts) < most_ratings])]
+    return np.minimum(counts, most_ratings), elements
 
 
 def residuals(counts: Ints, levels: Uint8s, scale: RatingScale) -> Floats:

@@ -75,8 +75,8 @@ class SetReader(Reader):
         counts = np.diff(decoded.indptr)
         for part in blocks(np.full(len(reports), n_items), _CELLS_AT_ONCE):
             had = np.zeros((part.stop - part.start, n_items), dtype=np.bool_)
-            own = slice(decoded.indptr[part.start], decoded.indptr[part.stop])
-            had[rows_of(counts[part]), decoded.items[own]] = True
+            cells = slice(decoded.indptr[part.start], decoded.indptr[part.stop])
+            had[rows_of(counts[part]), decoded.items[cells]] = True
             self._bits[users[part]] = np.packbits(had, axis=1)
         self._accepted[users] = decoded.valid
         return decoded.valid
@@ -116,15 +116,17 @@ def loss_of_a_report(size: int, n_items: int, epsilon: float, delta: float) -> f
     from scipy.stats import binom
 
     candidates = n_items - size
-    negatives, kept = min(size, candidates), 1 / (1 + math.exp(-epsilon))
+    negatives, truth_share = min(size, candidates), 1 / (1 + math.exp(-epsilon))
     others = np.arange(negatives + 1)
-    shares = kept * binom.pmf(others, negatives, 1 - kept) * (1 - others / candidates)
-    left = negatives - others
-    ratios = np.where(left > 0, math.exp(2 * epsilon) * (candidates - others) / np.maximum(left, 1), np.inf)
+    shares = truth_share * binom.pmf(others, negatives, 1 - truth_share) * (1 - others / candidates)
+    missing = negatives - others
+    ratios = np.where(
+        missing > 0, math.exp(2 * epsilon) * (candidates - others) / np.maximum(missing, 1), np.inf
+    )
     certain = shares[np.isinf(ratios)].sum()
     if certain > delta:
         return math.inf
-    largest = math.log(ratios[left > 0].max(initial=1.0))
+    largest = math.log(ratios[missing > 0].max(initial=1.0))
 
     def excess(loss: float) -> float:
         return float((shares * np.maximum(0.0, 1 - math.exp(loss) / ratios)).sum()) - delta
@@ -185,13 +187,15 @@ class SampledNegativesFamily(HiddenRowFamily):
 
     def evidence_of(self, cells: Ints, symbols: Uint16s, accepted: Bools) -> RowReports:
         """Return how likely an item is shown that a user has, or has not, in the mean over the users."""
-        (_, other), *_, (_, own) = self.reference_channel.probabilities.tolist()
-        size = symbols.size / (max(1, int(accepted.sum())) * (own + other))
-        other *= min(1.0, size / max(self.n_items - size, 1.0))
-        given = np.array([[1 - other, other], *[[1 - own, own]] * self.scale.levels])
+        (_, not_had), *_, (_, had) = self.reference_channel.probabilities.tolist()
+        size = symbols.size / (max(1, int(accepted.sum())) * (had + not_had))
+        not_had *= min(1.0, size / max(self.n_items - size, 1.0))
+        likelihoods = np.array([[1 - not_had, not_had], *[[1 - had, had]] * self.scale.levels])
         ones, zeros = np.ones(symbols.size, dtype=np.int64), np.zeros(symbols.size, dtype=np.int64)
         unsent = np.array([True, False])
-        return RowReports((given[1:],), ones, zeros, unrated=given[0], unsent=unsent, reported=accepted)
+        return RowReports(
+            (likelihoods[1:],), ones, zeros, unrated=likelihoods[0], unsent=unsent, reported=accepted
+        )
 
     def noise_variance(self, cells: Ints) -> None:
         """Return None: sets have no values."""
@@ -228,13 +232,14 @@ class SampledNegativesFamily(HiddenRowFamily):
         if not counts.size:
             return (), {}
         size = int(np.median(counts))
-        alone = loss_of_an_item(size, n_items, epsilon)
-        whole = loss_of_a_report(size, n_items, epsilon, _DELTA)
+        item_epsilon = loss_of_an_item(size, n_items, epsilon)
+        report_epsilon = loss_of_a_report(size, n_items, epsilon, _DELTA)
         note = (
             f"The median user has {size} of {n_items} items. Read alone, one of them is reported "
-            f"{math.exp(alone):.3g} times as often as if the user had others: epsilon is {alone:.3g} and not "
-            f"{epsilon:.3g}. With delta = {_DELTA:g}, the whole report costs {whole:.3g} if one item is "
-            f"replaced by another, where answers about all items would cost {2 * epsilon:.3g}."
+            f"{math.exp(item_epsilon):.3g} times as often as if the user had others: epsilon is "
+            f"{item_epsilon:.3g} and not {epsilon:.3g}. With delta = {_DELTA:g}, the whole report costs "
+            f"{report_epsilon:.3g} if one item is replaced by another, where answers about all items would "
+            f"cost {2 * epsilon:.3g}."
         )
         return (note,), {}
 

@@ -63,7 +63,7 @@ class FeatureSum:
 
 
 @dataclass(frozen=True, eq=False)
-class Biases:
+class BiasPosterior:
     """Posterior of the latent biases of items; their mean over ratings is 0."""
 
     means: Floats
@@ -81,7 +81,7 @@ def learned_biases(
     design: Floats,
     variances: Floats,
     users: int,
-) -> Biases:
+) -> BiasPosterior:
     """Return the posterior of biases and counts.
 
     Parameters
@@ -99,23 +99,23 @@ def learned_biases(
         weights = _weights(residuals, expected, users)
         precision = sum(weights, start=_nothing(expected)) * squares / OWN_DEVIATION**2
         target = _nothing(expected)
-        for each, weight in zip(residuals, weights, strict=True):
-            told = expected * each.sums + squares * each.known / OWN_DEVIATION
-            target += weight * told / OWN_DEVIATION
+        for residual_sum, weight in zip(residuals, weights, strict=True):
+            evidence = expected * residual_sum.sums + squares * residual_sum.known / OWN_DEVIATION
+            target += weight * evidence / OWN_DEVIATION
         along = _Along.nothing(expected.size)
         if of_features is not None:
             along = _Along.of(of_features, counts, users)
             target = target + along.columns @ along.pull
-        means, own, coefficients = _posterior(precision, target, along, design, variances, spread)
+        means, bias_variances, coefficients = _posterior(precision, target, along, design, variances, spread)
         around, within = means - design @ coefficients, 1 / (precision + 1 / spread)
         spread = (float((around**2 + within).sum()) + prior) / (means.size + _PRIOR_ITEMS)
         linear, quadratic = _nothing(expected), _nothing(expected)
-        for each, weight in zip(residuals, weights, strict=True):
-            moved = (means - each.known) / OWN_DEVIATION
-            linear += weight * moved * each.sums
-            quadratic += weight * (moved**2 + own / OWN_DEVIATION**2)
+        for residual_sum, weight in zip(residuals, weights, strict=True):
+            moved = (means - residual_sum.known) / OWN_DEVIATION
+            linear += weight * moved * residual_sum.sums
+            quadratic += weight * (moved**2 + bias_variances / OWN_DEVIATION**2)
         counts = counts.given(linear, quadratic)
-    return Biases(means - counts.shares @ means, own, counts, spread)
+    return BiasPosterior(means - counts.shares @ means, bias_variances, counts, spread)
 
 
 def _nothing(counts: Floats) -> Floats:
@@ -125,7 +125,7 @@ def _nothing(counts: Floats) -> Floats:
 def _weights(residuals: list[ResidualSum], counts: Floats, users: int) -> list[Floats]:
     """Return one over the variance of each sum's noise, that of ratings included, shapes (items,)."""
     of_rating = users / max(float(counts.sum()), 1.0)  # 1 / sqrt(n), in the mean over ratings
-    return [1 / (each.deviation**2 + counts * of_rating) for each in residuals]
+    return [1 / (residual_sum.deviation**2 + counts * of_rating) for residual_sum in residuals]
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,13 +144,13 @@ class _Along:
         return cls(np.zeros((n_items, 0)), 1.0, np.zeros(0))
 
     @classmethod
-    def of(cls, seen: FeatureSum, counts: Counts, users: int) -> Self:
+    def of(cls, feature_sum: FeatureSum, counts: Counts, users: int) -> Self:
         shares = counts.shares
-        centred = seen.features - shares @ seen.features
+        centred = feature_sum.features - shares @ feature_sum.features
         norm = np.sqrt(max(float(shares @ (centred**2).sum(axis=1)), np.finfo(float).tiny))
         columns = centred * (counts.means / (OWN_DEVIATION * norm))[:, None]
-        weight = 1 / (seen.deviation**2 + users / max(1, centred.shape[1]))
-        return cls(columns, weight, weight * (seen.sums + columns.T @ seen.known))
+        weight = 1 / (feature_sum.deviation**2 + users / max(1, centred.shape[1]))
+        return cls(columns, weight, weight * (feature_sum.sums + columns.T @ feature_sum.known))
 
 
 def _posterior(
@@ -176,5 +176,5 @@ def _posterior(
     scaled = low / diagonal[:, None]
     correction = np.linalg.solve(np.eye(len(middle)) + middle @ (low.T @ scaled), middle)
     means = target / diagonal - scaled @ (correction @ (scaled.T @ target))
-    own = 1 / diagonal - np.einsum("ik,kl,il->i", scaled, correction, scaled, optimize=True)
-    return means, np.maximum(own, 0.0), inner @ (design.T @ means) / spread
+    bias_variances = 1 / diagonal - np.einsum("ik,kl,il->i", scaled, correction, scaled, optimize=True)
+    return means, np.maximum(bias_variances, 0.0), inner @ (design.T @ means) / spread

@@ -48,12 +48,12 @@ def embeddings_of(sums: Floats, deviation: float, counts: Floats, users: int) ->
     edge = 2 * np.sqrt(width * squares) + width * squares / max(float(spread.sum()), np.finfo(float).tiny)
     edge *= _MARGIN / scale
     values, vectors = np.linalg.eigh(covariance)
-    kept = np.flatnonzero(values > edge)[::-1][:_MOST]
-    if not kept.size:
+    significant = np.flatnonzero(values > edge)[::-1][:_MOST]
+    if not significant.size:
         return np.zeros((n_items, 0))
-    strengths, along = values[kept], apart @ vectors[:, kept]
-    told = counts[:, None] ** 2 * strengths
-    gains = told / (told + noise[:, None])
+    strengths, along = values[significant], apart @ vectors[:, significant]
+    signal = counts[:, None] ** 2 * strengths
+    gains = signal / (signal + noise[:, None])
     means = gains * along / np.maximum(counts, np.finfo(float).tiny)[:, None]
     spreads = np.sqrt(np.maximum(shares @ means**2, np.finfo(float).tiny))
     # Deviations as those of dprec.completion: the root of the singular values.

@@ -105,8 +105,10 @@ class Counts:
         They add ``linear * count - quadratic * count**2 / 2`` to the logarithm of the likelihood of each
         item's count; shapes (items,).
         """
-        told = self.likelihoods + linear[:, None] * self.grid - 0.5 * quadratic[:, None] * self.grid**2
-        likely = np.exp(told - told.max(axis=1, keepdims=True))
+        log_likelihoods = (
+            self.likelihoods + linear[:, None] * self.grid - 0.5 * quadratic[:, None] * self.grid**2
+        )
+        likely = np.exp(log_likelihoods - log_likelihoods.max(axis=1, keepdims=True))
         weights = self.weights
         for _ in range(_STEPS):
             weights = _posterior(likely, weights.mean(axis=0))

@@ -329,8 +329,8 @@ class NoisyAggregation(Aggregation):
         self, budget: accounting.PrivacyBudget, shares: Sequence[float], farthest: float
     ) -> tuple[float, ...]:
         """Divide the noise of one release that has the whole budget by the roots of the shares."""
-        whole = farthest * self.multiplier(budget.epsilon, budget.delta)
-        return tuple(whole / float(np.sqrt(share)) for share in shares)
+        undivided = farthest * self.multiplier(budget.epsilon, budget.delta)
+        return tuple(undivided / float(np.sqrt(share)) for share in shares)
 
     def cost(self, multiplier: float, farthest: float) -> Cost:
         """Return a sum with noise, whose cost needs a delta."""
@@ -384,8 +384,8 @@ class CentralAggregation(NoisyAggregation):
 
     def possible(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> bool:
         """Return whether no number exceeds what so many users can contribute."""
-        most = aggregate.users / UNIT
-        return all_between(aggregate.numbers, -most, most)
+        largest = aggregate.users / UNIT
+        return all_between(aggregate.numbers, -largest, largest)
 
     def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
         """Return the norm of the integers of a sum."""

@@ -161,9 +161,9 @@ class PartOfContributions(Contributions[LayoutT]):
     def vectors(self, layout: LayoutT) -> Vectors:
         """Return the vectors with the rows that are left."""
         vectors = self.whole.vectors(layout)
-        kept = self.kept[vectors.rows]
-        indptr = offsets(kept.astype(np.int64))[vectors.indptr]
-        return Vectors(indptr, vectors.rows[kept], vectors.numbers[kept])
+        in_part = self.kept[vectors.rows]
+        indptr = offsets(in_part.astype(np.int64))[vectors.indptr]
+        return Vectors(indptr, vectors.rows[in_part], vectors.numbers[in_part])
 
     def encode(self, layout: LayoutT) -> Sequence[bytes]:
         """Return what all of them are computed from: whoever computes them leaves out no row."""

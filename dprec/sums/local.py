@@ -73,8 +73,8 @@ class LocalAggregation(Aggregation):
     ) -> tuple[float, ...]:
         """Return the noise of estimated sums over all devices, of which a share reports in each round."""
         # As if of one device before their number is known.
-        whole = _reports_at(budget.epsilon).deviation * math.sqrt(self.users or 1)
-        return tuple(whole / math.sqrt(share) for share in shares)
+        undivided = _reports_at(budget.epsilon).deviation * math.sqrt(self.users or 1)
+        return tuple(undivided / math.sqrt(share) for share in shares)
 
     def cost(self, multiplier: float, farthest: float) -> Cost:
         """Return the loss of a report: the exact one, between any two profiles."""
@@ -113,8 +113,8 @@ class LocalAggregation(Aggregation):
         assert draws.lasting is not None
         own_turn = self.reporting(draws.lasting, draws.round_index)
         # Ratings are chosen by words of their items, which are numbers as these are.
-        own = draws.devices.asked(b"report")
-        seeds, choices = (own.per_user(index, draws.round_index) for index in (_SEED, _CHOICE))
+        report_draws = draws.devices.asked(b"report")
+        seeds, choices = (report_draws.per_user(index, draws.round_index) for index in (_SEED, _CHOICE))
         seeds = seeds >> np.uint64(64 - _SEED_BITS)
 
         def preferred(block: slice) -> Ints:
@@ -166,8 +166,8 @@ class LocalAggregation(Aggregation):
         numbers, sent = aggregate.total[:-1], int(aggregate.total[-1])
         if not 0 <= sent <= aggregate.users:
             return False
-        most = largest_total(sent)
-        return all_between(numbers, -most, most)
+        largest = largest_total(sent)
+        return all_between(numbers, -largest, largest)
 
     def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
         """Return how many candidates are in a sum: each report is of a vector of norm 1."""

@@ -133,10 +133,10 @@ class Release(Layout):
     def added_up(self, reports: Sequence[bytes]) -> tuple[Bools, Ints]:
         """Reject what is no profile, and add up the vectors of the rest; see `Layout.added_up`."""
         valid, profiles = profiles_in(reports, self.n_items, self.scale)
-        given = ProfileContributions(profiles, np.zeros(profiles.items.size, dtype=np.uint64))
+        contributions = ProfileContributions(profiles, np.zeros(profiles.items.size, dtype=np.uint64))
         total = np.zeros(self.rows, dtype=np.int64)
-        for users in blocks(given.work(self), _CELLS_AT_ONCE):
-            vectors = given.of_users(users).vectors(self)
+        for users in blocks(contributions.work(self), _CELLS_AT_ONCE):
+            vectors = contributions.of_users(users).vectors(self)
             np.add.at(total, vectors.rows, vectors.numbers[:, 0])
         return valid, total[:, None]
 
@@ -163,9 +163,11 @@ class ProfileContributions(Contributions[Release]):
 
     def of_users(self, users: slice) -> Self:
         """Return the contributions of consecutive users."""
-        whole, own = self.profiles, self.profiles.indptr[users.start : users.stop + 1]
-        ratings = slice(own[0], own[-1])
-        part = Profiles(own - own[0], whole.items[ratings], whole.values[ratings], whole.n_items)
+        profiles, bounds = self.profiles, self.profiles.indptr[users.start : users.stop + 1]
+        ratings = slice(bounds[0], bounds[-1])
+        part = Profiles(
+            bounds - bounds[0], profiles.items[ratings], profiles.values[ratings], profiles.n_items
+        )
         return type(self)(part, self.words[ratings])
 
     def work(self, layout: Release) -> Ints:
@@ -177,12 +179,12 @@ class ProfileContributions(Contributions[Release]):
         indptr, rows, numbers = self._cells(layout)
         if not is_ours(type(layout.device)) and self.n_users:
             largest = int(np.argmax(np.diff(self.profiles.indptr)))
-            own = slice(indptr[largest], indptr[largest + 1])
-            alone = self.of_users(slice(largest, largest + 1))
+            cells = slice(indptr[largest], indptr[largest + 1])
+            single = self.of_users(slice(largest, largest + 1))
             for _ in range(2):
-                _, again, values = alone._cells(layout)
-                same = np.array_equal(again, rows[own])
-                apart = float(np.linalg.norm(values - numbers[own])) if same else 1.0
+                _, again, values = single._cells(layout)
+                same = np.array_equal(again, rows[cells])
+                apart = float(np.linalg.norm(values - numbers[cells])) if same else 1.0
                 if not apart <= _APART:
                     off = f"are {apart:.3g} off those beside others"
                     found = f"contributions of one user computed alone {off}"
@@ -208,17 +210,17 @@ class ProfileContributions(Contributions[Release]):
             norms = np.sqrt(np.bincount(users, numbers**2, minlength=indptr.size - 1))
             if (norms > _LONGEST).any():
                 numbers = numbers / np.where(norms > _LONGEST, norms, 1.0)[users]
-            most = layout.most * _LONGEST
-            numbers = np.clip(numbers, -most, most)
+            bound = layout.most * _LONGEST
+            numbers = np.clip(numbers, -bound, bound)
         return indptr, rows, numbers
 
     def encode(self, layout: Release) -> list[bytes]:
         """Return every user's item set and its levels, a byte each; who holds nothing sends nothing."""
-        own = self.profiles
-        sets = encode_item_sets(own.indptr, own.items, layout.n_items)
+        profiles = self.profiles
+        sets = encode_item_sets(profiles.indptr, profiles.items, layout.n_items)
         if layout.scale.implicit:
             return list(sets)
-        levels = Pieces(layout.scale.level_of(own.values).astype(np.uint8).tobytes(), own.indptr)
+        levels = Pieces(layout.scale.level_of(profiles.values).astype(np.uint8).tobytes(), profiles.indptr)
         return [items + stars for items, stars in zip(sets, levels, strict=True)]
 
 
@@ -234,24 +236,24 @@ def _are_vectors(indptr: AnyInts, rows: AnyInts, numbers: Floats, shape: tuple[i
         return False
     if not rows.shape == numbers.shape == (indptr[-1],) or not np.isfinite(numbers).all():
         return False
-    own = rows.astype(np.int64)
-    places = rows_of(np.diff(indptr)) * n_rows + own
-    return all_between(own, 0, n_rows - 1) and bool((np.diff(places) > 0).all())
+    row_numbers = rows.astype(np.int64)
+    places = rows_of(np.diff(indptr)) * n_rows + row_numbers
+    return all_between(row_numbers, 0, n_rows - 1) and bool((np.diff(places) > 0).all())
 
 
 def profiles_in(reports: Sequence[bytes], n_items: int, scale: RatingScale) -> tuple[Bools, Profiles]:
     """Return which reports are profiles, or empty, and the profiles in those that are not empty."""
-    whole = Pieces.of(reports)
-    empty, size = whole.sizes == 0, 0 if scale.implicit else 1
-    valid, counts, items, ends = decode_item_sets(whole, n_items)
-    valid &= ~empty & (whole.bounds[1:] - ends == size * counts)
+    pieces = Pieces.of(reports)
+    empty, size = pieces.sizes == 0, 0 if scale.implicit else 1
+    valid, counts, items, ends = decode_item_sets(pieces, n_items)
+    valid &= ~empty & (pieces.bounds[1:] - ends == size * counts)
     items, counts = items[np.repeat(valid, counts)], np.where(valid, counts, 0)
     values = np.full(items.size, np.nan)
     if size:
-        spans = zip(ends[valid], whole.bounds[1:][valid], strict=True)
-        levels = np.frombuffer(b"".join(whole.data[end:stop] for end, stop in spans), dtype=np.uint8)
+        spans = zip(ends[valid], pieces.bounds[1:][valid], strict=True)
+        levels = np.frombuffer(b"".join(pieces.data[end:stop] for end, stop in spans), dtype=np.uint8)
         valid[rows_of(counts)[(levels < 1) | (levels > scale.levels)]] = False
-        kept = np.repeat(valid, counts)
-        items, counts = items[kept], np.where(valid, counts, 0)
-        values = scale.values[levels[kept].astype(np.int64) - 1]
+        of_valid = np.repeat(valid, counts)
+        items, counts = items[of_valid], np.where(valid, counts, 0)
+        values = scale.values[levels[of_valid].astype(np.int64) - 1]
     return valid | empty, Profiles(offsets(counts[valid]), items, values, n_items)

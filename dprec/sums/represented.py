@@ -84,8 +84,8 @@ class RepresentedAggregation(Aggregation):
 
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
         """Return the sums of the population, with its noise."""
-        drawn = self.deviation(layout, multiplier, self.population) / self._times
-        return self._times * _CENTRAL.release(aggregate, layout, drawn, draws)
+        sample_multiplier = self.deviation(layout, multiplier, self.population) / self._times
+        return self._times * _CENTRAL.release(aggregate, layout, sample_multiplier, draws)
 
     def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
         """Return the noise of a release of the whole population."""

@@ -136,8 +136,8 @@ class VectorPlan:
         """Return the part of its variance that the grid adds to the noise, with all devices in a release."""
         if self.steps <= 0:
             return math.inf
-        own = noise.share(self.norm)
-        return (self.norm / self.steps) ** 2 * (1 + (self.rounding / own if own else 0.0)) - 1
+        share = noise.share(self.norm)
+        return (self.norm / self.steps) ** 2 * (1 + (self.rounding / share if share else 0.0)) - 1
 
     def bits(self, noise: ReleaseNoise) -> int:
         """Return the bits of a modulus that holds all sums."""
@@ -337,8 +337,8 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
         A report that is not in the total, whatever was wrong with it, took its share of the noise along.
         """
-        left = np.count_nonzero(present)
-        if self.proofs == "none" and added_up != left:
+        n_present = np.count_nonzero(present)
+        if self.proofs == "none" and added_up != n_present:
             return False
         # Whose proof fails counts as one that dropped out, before anything is unmasked.
         if present.size - added_up > math.floor(self.dropouts * present.size):
@@ -388,9 +388,9 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         plan = self._plan(layout, multiplier)
         bits, variance = self._bits(layout, multiplier), self._noise(multiplier).share(plan.norm)
         reports = []
-        for some in blocks(np.full(len(keys), plan.size), _NUMBERS):
-            vectors = plan.vectors(contributions.of_users(some), layout, rounding[:, some])
-            vectors += noise_rows(keys[some], plan.size, variance)
+        for block in blocks(np.full(len(keys), plan.size), _NUMBERS):
+            vectors = plan.vectors(contributions.of_users(block), layout, rounding[:, block])
+            vectors += noise_rows(keys[block], plan.size, variance)
             reports.append(pack_vectors(vectors, bits))
         return Pieces.joined(reports)
 
@@ -412,16 +412,16 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         bounds = self._chosen(layout, multiplier)
         # Half of what a total can be.
         largest = 1 << bits - (2 if plan.signed else 1)
-        drawn = self.proofs == "norm-and-noise"
-        variance = self._noise(multiplier).share(plan.norm) if drawn else 0.0
+        noise_is_proved = self.proofs == "norm-and-noise"
+        variance = self._noise(multiplier).share(plan.norm) if noise_is_proved else 0.0
         reports = []
-        for some in blocks(np.full(len(keys), plan.size), _NUMBERS):
-            own = plan.vectors(contributions.of_users(some), layout, rounding[:, some])
-            signs = np.sign(own).astype(np.int64)
+        for block in blocks(np.full(len(keys), plan.size), _NUMBERS):
+            steps = plan.vectors(contributions.of_users(block), layout, rounding[:, block])
+            signs = np.sign(steps).astype(np.int64)
             vectors = signs * (largest // malicious)
             if bounds is not None:
                 vectors = np.stack([bounds.filled(row) for row in signs])
-            reports.append(pack_vectors(vectors + noise_rows(keys[some], plan.size, variance), bits))
+            reports.append(pack_vectors(vectors + noise_rows(keys[block], plan.size, variance), bits))
         return Pieces.joined(reports)
 
     def decode(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Bools, Aggregate]:
@@ -433,11 +433,11 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         bounds = self.bounds(layout, multiplier)
         pieces, valid = Pieces.of(reports), np.zeros(len(reports), dtype=np.bool_)
         total = np.zeros(size, dtype=np.uint64)
-        for some in blocks(np.full(len(reports), size), _NUMBERS):
-            valid[some], rows = unpack_vectors(pieces[some], size, bits)
+        for block in blocks(np.full(len(reports), size), _NUMBERS):
+            valid[block], rows = unpack_vectors(pieces[block], size, bits)
             if bounds is not None:
-                valid[some] &= [bounds.hold(centred(row.astype(np.uint64), bits)) for row in rows]
-            total += rows[valid[some]].astype(np.uint64).sum(axis=0)
+                valid[block] &= [bounds.hold(centred(row.astype(np.uint64), bits)) for row in rows]
+            total += rows[valid[block]].astype(np.uint64).sum(axis=0)
         return valid, Aggregate(reduced(total, bits).astype(np.int64), None, int(valid.sum()))
 
     def summed(
@@ -455,9 +455,9 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         plan, bits = self._plan(layout, multiplier), self._bits(layout, multiplier)
         keys = rounding_keys(draws.devices, draws.round_index)
         total, users = np.zeros(plan.size, dtype=np.int64), int(present.sum())
-        for some in blocks(contributions.work(layout) * plan.width, _NUMBERS):
-            counts, cells, steps = plan.rounded(contributions.of_users(some), layout, keys[:, some])
-            np.add.at(total, cells, steps * np.repeat(present[some], counts))
+        for block in blocks(contributions.work(layout) * plan.width, _NUMBERS):
+            counts, cells, steps = plan.rounded(contributions.of_users(block), layout, keys[:, block])
+            np.add.at(total, cells, steps * np.repeat(present[block], counts))
         sizes = np.full(present.size, self.report_bits(layout, 0, multiplier) // 8)
         return sizes, Aggregate(reduced(total, bits).astype(np.int64), None, users, users)
 
@@ -513,8 +513,9 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
     def _chosen(self, layout: Layout, multiplier: float) -> Bounds | None:
         """Return the bounds of what malicious users can choose; None if there are none."""
-        drawn = self.proofs == "norm-and-noise"
-        return self._bounds(layout, multiplier, noisy=False) if drawn else self.bounds(layout, multiplier)
+        if self.proofs == "norm-and-noise":
+            return self._bounds(layout, multiplier, noisy=False)
+        return self.bounds(layout, multiplier)
 
     def most_of_one(self, layout: Layout, multiplier: float) -> float:
         """Return what proofs leave, without noise that is drawn; without them, anything.

@@ -100,11 +100,11 @@ class Exchange:
         chosen = np.full((indptr.size - 1, self.messages), -1, dtype=np.int64)
         line = np.empty(int(np.diff(indptr).max(initial=0)), dtype=np.int64)
         draws.sample(indptr, sizes, orders, distances, first, line, chosen)
-        said = np.full(chosen.shape, self.null, dtype=np.int64)
+        messages = np.full(chosen.shape, self.null, dtype=np.int64)
         named = chosen >= 0
         of = chosen[named]
-        said[named] = cells[of] + self.numbers * (numbers[of] < 0)
-        return said
+        messages[named] = cells[of] + self.numbers * (numbers[of] < 0)
+        return messages
 
     def faked(self, users: int, draws: Draws, round_index: int) -> tuple[Ints, Ints]:
         """Return how many fakes users send, shape (users,), and these by user, shape (sum of them,).
@@ -234,8 +234,8 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
     def whole(self, sizes: Ints, layout: Layout, multiplier: float) -> Bools:
         """Return which batches have as many messages as a device can send."""
         exchange = self._exchange(layout, multiplier)
-        least, most = exchange.codec.sizes(np.array([self.messages, exchange.most])).tolist()
-        return (sizes >= least) & (sizes <= most)
+        smallest, largest = exchange.codec.sizes(np.array([self.messages, exchange.most])).tolist()
+        return (sizes >= smallest) & (sizes <= largest)
 
     def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
         """Return whether enough fakes are in the counts; a batch that is rejected took its own along."""
@@ -286,16 +286,16 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         exchange, users = self._exchange(layout, multiplier), contributions.n_users
         sample = draws.devices.asked(b"sample")
         starts, orders = (sample.per_user(index, draws.round_index) for index in (0, 1))
-        said = np.empty((users, self.messages), dtype=np.int64)
+        messages = np.empty((users, self.messages), dtype=np.int64)
         for first in range(0, users, _USERS_AT_ONCE):
-            some = slice(first, min(first + _USERS_AT_ONCE, users))
-            vectors = contributions.of_users(some).vectors(layout)
-            said[some] = exchange.said(vectors, uniforms(starts[some]), orders[some])
+            block = slice(first, min(first + _USERS_AT_ONCE, users))
+            vectors = contributions.of_users(block).vectors(layout)
+            messages[block] = exchange.said(vectors, uniforms(starts[block]), orders[block])
         counts, fakes = exchange.faked(users, draws.devices, draws.round_index)
         counts = counts + self.messages
         sent = np.empty(offsets(counts)[-1], dtype=np.int64)
-        own = places_of(counts) < self.messages
-        sent[own], sent[~own] = said.ravel(), fakes
+        genuine = places_of(counts) < self.messages
+        sent[genuine], sent[~genuine] = messages.ravel(), fakes
         return exchange.codec.encode(counts, sent)
 
     def crafted(
@@ -331,9 +331,9 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
     def possible(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> bool:
         """Return whether counts are those of as many messages as so many users can send."""
         counts, users = aggregate.total, aggregate.users
-        least, most = users * self.messages, users * self._exchange(layout, multiplier).most
+        least, largest = users * self.messages, users * self._exchange(layout, multiplier).most
         # Were any of them larger, their sum could wrap around.
-        return all_between(counts, 0, most) and least <= int(counts.sum()) <= most
+        return all_between(counts, 0, largest) and least <= int(counts.sum()) <= largest
 
     def length(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> float:
         """Return by how much there are too many messages of a user, or too many that are alike."""

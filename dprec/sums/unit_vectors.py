@@ -127,8 +127,8 @@ class VectorReports:
         for first in range(0, devices, step):
             block = slice(first, min(first + step, devices))
             products = np.empty((block.stop - first, self.candidates))
-            own = np.ascontiguousarray(keys[:, block])
-            projections(own, indptr[first : block.stop + 1], cells, values, normals(), products)
+            block_keys = np.ascontiguousarray(keys[:, block])
+            projections(block_keys, indptr[first : block.stop + 1], cells, values, normals(), products)
             order = np.argsort(-products, axis=1, kind="stable")
             chosen[block] = np.take_along_axis(order, ranks[block, None], axis=1)[:, 0]
         return chosen
@@ -171,8 +171,8 @@ class VectorReports:
         return self.estimate(self._each(chosen, keys, cells))
 
     def _each(self, chosen: Ints, keys: Uint64s, cells: int) -> Ints:
-        each = [self.total(chosen[[one]], keys[:, [one]], cells) for one in range(chosen.size)]
-        return np.reshape(np.array(each, dtype=np.int64), (-1, cells))
+        totals = [self.total(chosen[[device]], keys[:, [device]], cells) for device in range(chosen.size)]
+        return np.reshape(np.array(totals, dtype=np.int64), (-1, cells))
 
     def estimate(self, total: Ints) -> Floats:
         """Return what a total tells of the sum of the devices' vectors: an unbiased estimate of it."""

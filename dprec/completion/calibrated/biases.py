@@ -125,8 +125,8 @@ class SymbolTables:
 
         channels = np.zeros(latent.shape, dtype=np.int64) if channel_of is None else channel_of
         slopes, information = np.empty(latent.shape), np.empty(latent.shape)
-        found, tables = (slopes.ravel(), information.ravel()), (self.slopes, self.information)
-        look_up(*found, latent.ravel(), columns.ravel(), channels.ravel(), *tables, _REACH)
+        places, tables = (columns.ravel(), channels.ravel()), (self.slopes, self.information)
+        look_up(slopes.ravel(), information.ravel(), latent.ravel(), *places, *tables, _REACH)
         return slopes, information
 
     def everywhere(self, latent: Floats) -> tuple[Floats, Floats]:
@@ -247,8 +247,8 @@ class ItemBiases(Completion):
         coarse = np.sqrt([1 + self.user_variance])
         tables = SymbolTables.of(reports.channels, cuts / coarse)
         counts = tables.counted(reports, observations.items, n_items)
-        seen = counts.sum(axis=1)
-        embedding = self._embedding(observations, seen, seed)
+        item_counts = counts.sum(axis=1)
+        embedding = self._embedding(observations, item_counts, seed)
         biases = prior_item_biases(embedding, observations.catalogue, self.features).scaled(1 / coarse)
         for sweep in range(self.sweeps):
             slopes, information = tables.everywhere(biases.biases)
@@ -261,7 +261,7 @@ class ItemBiases(Completion):
             "cut_points": cuts.tolist(),
             "item_spread": float(biases.spreads[0]),
             "item_coefficients": biases.coefficients[:, 0].tolist(),
-            "items_without_reports": int((seen == 0).sum()),
+            "items_without_reports": int((item_counts == 0).sum()),
         }
         return ItemBiasesModel(
             biases,
@@ -273,13 +273,13 @@ class ItemBiases(Completion):
             diagnostics=diagnostics,
         )
 
-    def _embedding(self, observations: Observations, seen: Ints, seed: int) -> ItemSetEmbedding:
+    def _embedding(self, observations: Observations, item_counts: Ints, seed: int) -> ItemSetEmbedding:
         """Return item embeddings from who rated them, or no more than how often they are rated."""
         if self.dimensions == 0:
-            empty = np.zeros((seen.size, 0))
-            return ItemSetEmbedding(empty[:0], empty, np.zeros(0, dtype=np.int64), seen)
+            empty = np.zeros((item_counts.size, 0))
+            return ItemSetEmbedding(empty[:0], empty, np.zeros(0, dtype=np.int64), item_counts)
         rated = observations.item_sets
-        shape = (rated.n_users, seen.size)
+        shape = (rated.n_users, item_counts.size)
         embedding_release = observations.embedding_release
         return embedded(rated.users, rated.items, shape, embedding_release, self.dimensions, seed)
 
@@ -335,11 +335,11 @@ class ProfileFit:
         cls, reports: ProfileReports, catalogue: Catalogue | None, sweeps: int, progress: Progress
     ) -> Self:
         """Fit the model by so many steps of EM to at least one answer; see the module."""
-        n_items, most = reports.above.size, reports.rated - reports.unrated[0]
+        n_items, certain_rise = reports.above.size, reports.rated - reports.unrated[0]
         features = np.ones((n_items, 1))
         if catalogue is not None:
             features = np.hstack([features, catalogue_features(catalogue, np.ones(n_items, dtype=int))])
-        grid = np.log(most) + np.linspace(np.log(_RAREST), 0.0, _GRID_POINTS)
+        grid = np.log(certain_rise) + np.linspace(np.log(_RAREST), 0.0, _GRID_POINTS)
         fit = cls(
             grid,
             features,
@@ -347,13 +347,13 @@ class ProfileFit:
             np.full(n_items, _BIAS),
             np.full((n_items, _GRID_POINTS), 1 / _GRID_POINTS),
             np.zeros(1 + features.shape[1]),
-            float(np.log(most * _TYPICAL)),
+            float(np.log(certain_rise * _TYPICAL)),
             _SPREAD,
             _BIAS,
             float(sum(reports.unrated)),
         )
         for sweep in range(sweeps):
-            fit = fit._stepped(reports, float(np.log(most * _TYPICAL)))
+            fit = fit._stepped(reports, float(np.log(certain_rise * _TYPICAL)))
             progress("completing", sweep + 1, sweeps)
         return fit
 
@@ -377,15 +377,15 @@ class ProfileFit:
     def embedding(self, n_users: int) -> ItemSetEmbedding:
         """Return what is known of popularity; nothing embeds items, or distinguishes users."""
         expected = self.popularity @ self.grid
-        unknown = self.popularity @ self.grid**2 - expected**2
+        unexplained = self.popularity @ self.grid**2 - expected**2
         shares = np.exp(expected) / np.exp(expected).sum()
-        known = shares @ (expected - shares @ expected) ** 2
+        explained = shares @ (expected - shares @ expected) ** 2
         return ItemSetEmbedding(
             np.zeros((n_users, 0)),
             np.zeros((expected.size, 0)),
             np.zeros(n_users, dtype=np.int64),
             np.rint(1_000_000 * shares).astype(np.int64),
-            float(np.sqrt(known / (known + shares @ unknown))),
+            float(np.sqrt(explained / (explained + shares @ unexplained))),
         )
 
     def _stepped(self, reports: ProfileReports, typical: float) -> Self:
@@ -417,8 +417,8 @@ class ProfileFit:
         spread = (apart + _ITEMS_SO_POPULAR * _SPREAD) / items
         deviations = (self.grid - middle) / np.sqrt(spread)
         coefficients = self._coefficients(weights, shares[1], slope, variances, deviations)
-        left = (means - regressed(coefficients, middle, spread)) ** 2
-        squares = float((weights * (left + around)).sum())
+        squared_deviations = (means - regressed(coefficients, middle, spread)) ** 2
+        squares = float((weights * (squared_deviations + around)).sum())
         unrated = float((shares[0] - weights @ values).mean())
         return replace(
             self,
@@ -469,9 +469,9 @@ class ResidualAnswers:
     """What d_i counts for, in the same units; shape (answers,)."""
 
     @classmethod
-    def of(cls, seen: Observations, reports: ResidualReports, features: Floats) -> Self:
+    def of(cls, observations: Observations, reports: ResidualReports, features: Floats) -> Self:
         """Read answers about items with features, of which the last is the expected bias m_i."""
-        users, items, n_users = seen.users, seen.items, seen.shape[0]
+        users, items, n_users = observations.users, observations.items, observations.shape[0]
         counts = np.bincount(users, minlength=n_users)
         means = (
             np.column_stack(
@@ -479,12 +479,12 @@ class ResidualAnswers:
             )
             / np.maximum(counts, 1)[:, None]
         )
-        asked, about = users[reports.cells], items[reports.cells]
+        of_users, of_items = users[reports.cells], items[reports.cells]
         # Of one rating alone the residual is 0: nothing is learned.
-        alone = 1 / counts[asked]
-        scale = 1 / np.sqrt((1 + _USER_FACTOR_VARIANCE) * np.where(alone < 1, 1 - alone, 1.0))
-        design = (features[about] - means[asked]) * scale[:, None]
-        return cls(reports, about, design[:, :-1], design[:, -1], (1 - alone) * scale)
+        own_shares = 1 / counts[of_users]
+        scale = 1 / np.sqrt((1 + _USER_FACTOR_VARIANCE) * np.where(own_shares < 1, 1 - own_shares, 1.0))
+        design = (features[of_items] - means[of_users]) * scale[:, None]
+        return cls(reports, of_items, design[:, :-1], design[:, -1], (1 - own_shares) * scale)
 
     def linearised(self, latent: Floats) -> tuple[Floats, Floats]:
         """Return the slope of each answer's log likelihood, and its information, at latent residuals."""
@@ -498,7 +498,7 @@ class ResidualAnswers:
 
 
 def fitted_to_residuals(
-    start: Regressed, seen: Observations, reports: ResidualReports, sweeps: int, progress: Progress
+    start: Regressed, observations: Observations, reports: ResidualReports, sweeps: int, progress: Progress
 ) -> Regressed:
     """Return the posterior of the item biases, by Fisher scoring; an intercept stays 0.
 
@@ -506,7 +506,7 @@ def fitted_to_residuals(
     [mackay1992]).
     """
     expected, centre, (n_items, width) = start.expected, start.means[:, 0], start.features.shape
-    answers = ResidualAnswers.of(seen, reports, np.column_stack([start.features, centre]))
+    answers = ResidualAnswers.of(observations, reports, np.column_stack([start.features, centre]))
     design, shares, items = answers.design, answers.shares, answers.items
     weights, deviations, variances = np.zeros(width), np.zeros(n_items), start.variances
     coefficient_variance, spread = expected.coefficients[0], expected.spread[0]
@@ -519,15 +519,15 @@ def fitted_to_residuals(
         latent = design @ weights + shares * deviations[items]
         slopes, information = answers.linearised(answers.offsets + latent)
         target = information * latent + slopes
-        precision, own = per_item(information * shares**2), per_item(target * shares)
+        precision, item_targets = per_item(information * shares**2), per_item(target * shares)
         crossed = np.column_stack([per_item(column * information * shares) for column in design.T])
         variances = 1 / (precision + 1 / spread)
         system = (design * information[:, None]).T @ design - (crossed * variances[:, None]).T @ crossed
         covariance = np.linalg.inv(system + np.diag(1 / (ratios * coefficient_variance)))
-        weights = covariance @ (design.T @ target - crossed.T @ (own * variances))
-        deviations, known = (own - crossed @ weights) * variances, precision > 0
-        squares = float((deviations[known] ** 2).sum()) + _PRIOR_ITEMS * expected.spread[0]
-        spread = squares / (float((1 - variances[known] / spread).sum()) + _PRIOR_ITEMS)
+        weights = covariance @ (design.T @ target - crossed.T @ (item_targets * variances))
+        deviations, answered = (item_targets - crossed @ weights) * variances, precision > 0
+        squares = float((deviations[answered] ** 2).sum()) + _PRIOR_ITEMS * expected.spread[0]
+        spread = squares / (float((1 - variances[answered] / spread).sum()) + _PRIOR_ITEMS)
         moments = float(((weights**2 + np.diag(covariance)) / ratios).sum())
         learned = moments + PRIOR_COEFFICIENTS * expected.coefficients[0]
         coefficient_variance = learned / (width + PRIOR_COEFFICIENTS)

@@ -150,10 +150,10 @@ class Calibrated(Completion):
         reports = observations.evidence or clear_reports(observations)
         return fitted_to(reports, self, observations, seed, progress)
 
-    def _embedding(self, seen: Observations, seed: int) -> ItemSetEmbedding:
+    def _embedding(self, observations: Observations, seed: int) -> ItemSetEmbedding:
         """Embed users and items by who rated what."""
-        rated = seen.item_sets
-        return embedded(rated.users, rated.items, seen.shape, seen.embedding_release, self.dimensions, seed)
+        rated, release = observations.item_sets, observations.embedding_release
+        return embedded(rated.users, rated.items, observations.shape, release, self.dimensions, seed)
 
     def _cuts(self, reports: SymbolReports, scale: RatingScale) -> tuple[Floats, dict[str, Any]]:
         """Return where the latent rating changes level, and what is said of it in the summary."""
@@ -198,7 +198,7 @@ class Calibrated(Completion):
 
 @singledispatch
 def fitted_to(
-    evidence: Evidence, completion: Calibrated, seen: Observations, seed: int, progress: Progress
+    evidence: Evidence, completion: Calibrated, observations: Observations, seed: int, progress: Progress
 ) -> CalibratedModel:
     """Return what a calibrated completion fits to a kind of evidence; raises InputError for an unknown one.
 
@@ -210,11 +210,11 @@ def fitted_to(
 
 @fitted_to.register
 def _fitted_to_symbols(
-    reports: SymbolReports, completion: Calibrated, seen: Observations, seed: int, progress: Progress
+    reports: SymbolReports, completion: Calibrated, observations: Observations, seed: int, progress: Progress
 ) -> CalibratedModel:
     """Complete the matrix from symbols of single ratings, and from counts of those without one."""
-    embedding = completion._embedding(seen, seed)
-    cuts, diagnostics = completion._cuts(reports, seen.scale)
+    embedding = completion._embedding(observations, seed)
+    cuts, diagnostics = completion._cuts(reports, observations.scale)
     tables = SymbolTables.of(reports.channels, cuts)
     columns, channel_of = tables.columns(reports), reports.channel_of.astype(np.int64, copy=False)
 
@@ -222,13 +222,13 @@ def _fitted_to_symbols(
         return tables.at(latent, columns, channel_of)
 
     counts = None if reports.counts is None else CountLikelihood.of(reports.counts, cuts)
-    cells = Cells(seen.users, seen.items, looked_up, counts)
+    cells = Cells(observations.users, observations.items, looked_up, counts)
     # Factors join where the reports say enough about every entry of one.
     _, information = cells.looked_up(np.zeros(cells.users.size))
     entities = np.unique(cells.users).size + np.unique(cells.items).size
     informed = float(information.sum()) >= _LEAST_INFORMATION * completion.factors * entities
     factors = completion.factors if informed else 0
-    latent = completion._start(embedding, seen.catalogue, factors, seed)
+    latent = completion._start(embedding, observations.catalogue, factors, seed)
     for sweep in range(completion.sweeps):
         # Every part is solved once; factors join when the biases have settled.
         joined = factors > 0 and sweep >= _BIASES_ALONE
@@ -241,29 +241,33 @@ def _fitted_to_symbols(
         if joined:
             latent = latent.with_user_factors(cells)
         progress("completing", sweep + 1, completion.sweeps)
-    return _model(latent, embedding, seen, cuts, diagnostics)
+    return _model(latent, embedding, observations, cuts, diagnostics)
 
 
 @fitted_to.register
 def _fitted_to_residuals(
-    reports: ResidualReports, completion: Calibrated, seen: Observations, seed: int, progress: Progress
+    reports: ResidualReports,
+    completion: Calibrated,
+    observations: Observations,
+    seed: int,
+    progress: Progress,
 ) -> CalibratedModel:
     """Complete the matrix from answers to whether ratings are above the user's mean."""
-    embedding = completion._embedding(seen, seed)
-    cuts, diagnostics = completion._cuts(clear_reports(seen), seen.scale)
-    latent = completion._start(embedding, seen.catalogue, 0, seed)
-    items = fitted_to_residuals(latent.items, seen, reports, completion.sweeps, progress)
-    return _model(replace(latent, items=items), embedding, seen, cuts, diagnostics)
+    embedding = completion._embedding(observations, seed)
+    cuts, diagnostics = completion._cuts(clear_reports(observations), observations.scale)
+    latent = completion._start(embedding, observations.catalogue, 0, seed)
+    items = fitted_to_residuals(latent.items, observations, reports, completion.sweeps, progress)
+    return _model(replace(latent, items=items), embedding, observations, cuts, diagnostics)
 
 
 @fitted_to.register
 def _fitted_to_hidden_sets(
-    reports: RowReports, completion: Calibrated, seen: Observations, seed: int, progress: Progress
+    reports: RowReports, completion: Calibrated, observations: Observations, seed: int, progress: Progress
 ) -> CalibratedModel:
     """Complete the matrix from reports on every cell of the catalogue."""
-    cuts = cut_points(level_shares(completion.histogram, seen.scale.levels), completion.variance)
+    cuts = cut_points(level_shares(completion.histogram, observations.scale.levels), completion.variance)
     sizes = completion.dimensions, completion.features, completion.sweeps
-    users, items, embedding = fitted_to_hidden_sets(seen, reports, cuts, *sizes, seed, progress)
+    users, items, embedding = fitted_to_hidden_sets(observations, reports, cuts, *sizes, seed, progress)
     diagnostics = {
         "expected_ratings": int(embedding.item_counts.sum()),
         "user_spread": users.spread.tolist(),
@@ -272,15 +276,17 @@ def _fitted_to_hidden_sets(
         "dimensions_above_noise": int(embedding.items.any(axis=0).sum()),
     }
     latent = LatentRatings.of_biases(users, items)
-    return CalibratedModel(latent, embedding, seen.catalogue, cuts, seen.scale, diagnostics=diagnostics)
+    return CalibratedModel(
+        latent, embedding, observations.catalogue, cuts, observations.scale, diagnostics=diagnostics
+    )
 
 
 @fitted_to.register
 def _fitted_to_profiles(
-    reports: ProfileReports, completion: Calibrated, seen: Observations, seed: int, progress: Progress
+    reports: ProfileReports, completion: Calibrated, observations: Observations, seed: int, progress: Progress
 ) -> CalibratedModel:
     """Complete the matrix from answers about whole profiles."""
-    scale, catalogue, n_users = seen.scale, seen.catalogue, seen.shape[0]
+    scale, catalogue, n_users = observations.scale, observations.catalogue, observations.shape[0]
     fit = ProfileFit.of(reports, catalogue, completion.sweeps, progress)
     embedding = fit.embedding(n_users)
     users, _ = prior_biases(embedding, None, 0)
@@ -295,7 +301,9 @@ def _fitted_to_profiles(
 
 
 @singledispatch
-def guarded_by(evidence: Evidence, model: CalibratedModel, seen: Observations, most: int) -> Floats:
+def guarded_by(
+    evidence: Evidence, model: CalibratedModel, observations: Observations, n_malicious: int
+) -> Floats:
     """Return the biases of items that malicious users cannot raise, from a kind of evidence, shape (items,).
 
     Evidence of a user-defined class registers its own, as with `fitted_to`.
@@ -305,31 +313,35 @@ def guarded_by(evidence: Evidence, model: CalibratedModel, seen: Observations, m
 
 
 @guarded_by.register
-def _(evidence: SymbolReports, model: CalibratedModel, seen: Observations, most: int) -> Floats:
-    tables, items = SymbolTables.of(evidence.channels, model.cuts), seen.items
+def _(
+    evidence: SymbolReports, model: CalibratedModel, observations: Observations, n_malicious: int
+) -> Floats:
+    tables, items = SymbolTables.of(evidence.channels, model.cuts), observations.items
     columns, channel_of = tables.columns(evidence), evidence.channel_of.astype(np.int64, copy=False)
-    rest = model.latent.means(seen.users, items) - model.latent.items.biases[items]
+    without_item_biases = model.latent.means(observations.users, items) - model.latent.items.biases[items]
 
     def slopes(biases: Floats) -> Floats:
-        return tables.at(rest + biases[items], columns, channel_of)[0]
+        return tables.at(without_item_biases + biases[items], columns, channel_of)[0]
 
     one_each = np.ones(items.size, dtype=np.int64)
-    priors = guarded_priors(model.latent.items, model.embedding, model.catalogue, most)
-    return guarded_biases(slopes, (items, one_each), most, priors, float(model.latent.items.spreads[0]))
+    priors = guarded_priors(model.latent.items, model.embedding, model.catalogue, n_malicious)
+    return guarded_biases(
+        slopes, (items, one_each), n_malicious, priors, float(model.latent.items.spreads[0])
+    )
 
 
 @guarded_by.register
-def _(evidence: RowReports, model: CalibratedModel, seen: Observations, most: int) -> Floats:
-    reports = HiddenReports.of(seen, evidence)
+def _(evidence: RowReports, model: CalibratedModel, observations: Observations, n_malicious: int) -> Floats:
+    reports = HiddenReports.of(observations, evidence)
     return guarded_hidden_biases(
-        reports, model.latent.users, model.latent.items, model.catalogue, model.cuts, most
+        reports, model.latent.users, model.latent.items, model.catalogue, model.cuts, n_malicious
     )
 
 
 def _model(
     latent: LatentRatings,
     embedding: ItemSetEmbedding,
-    seen: Observations,
+    observations: Observations,
     cuts: Floats,
     diagnostics: dict[str, Any],
 ) -> CalibratedModel:
@@ -344,7 +356,7 @@ def _model(
         "factor_spreads": (latent.user_factors.spreads * latent.item_factors.spreads).tolist(),
     }
     return CalibratedModel(
-        latent, embedding, seen.catalogue, cuts, seen.scale, diagnostics=diagnostics | learned
+        latent, embedding, observations.catalogue, cuts, observations.scale, diagnostics=diagnostics | learned
     )
 
 

@@ -94,21 +94,21 @@ class ItemSetEmbedding:
         import scipy.sparse as sp
 
         all_counts = _counted((users, items), shape)
-        known = all_counts[1][items] >= least_raters
-        cells = users[known], items[known]
+        well_rated = all_counts[1][items] >= least_raters
+        cells = users[well_rated], items[well_rated]
         rated = sp.csr_array((np.ones(cells[0].size), cells), shape=shape)
         of_user, of_item = _counted(cells, shape)
         by_user, by_item = (np.maximum(counts, 1.0) ** -_DAMPING for counts in (of_user, of_item))
         normal = (sp.diags_array(by_user) @ rated @ sp.diags_array(by_item)).tocsr()
-        kept = max(0, min(dimensions, min(shape) - 2))
+        n_axes = max(0, min(dimensions, min(shape) - 2))
         sparse_alone = SparsePlusLowRank(normal, np.zeros((shape[0], 0)), np.zeros((shape[1], 0)))
-        leading = sparse_alone.leading(kept + 1, seed)
+        leading = sparse_alone.leading(n_axes + 1, seed)
         # The first pair of vectors says little more than how often users and items occur.
         values = leading.values[1:]
         axes = leading.right[:, 1:] * by_item[:, None]
         user_embeddings = (rated @ axes) / (of_user + SHRINKAGE)[:, None]
         item_embeddings = (rated.T @ user_embeddings) / (of_item + SHRINKAGE)[:, None]
-        unused = ((0, 0), (0, dimensions - kept))
+        unused = ((0, 0), (0, dimensions - n_axes))
         spreads = np.sqrt(values * (values > _NOISE) / max(values.max(initial=0.0), _NOISE))
         return cls(
             np.pad(_standardised(user_embeddings, of_user) * spreads, unused),
@@ -169,10 +169,10 @@ class NoisySets:
     """The first sum, which may be negative; shape (items,)."""
     count_noise: float
     """Standard deviation of the noise on each count."""
-    kept: Ints
-    """Items of the second sum, ascending; shape (kept,)."""
+    pair_items: Ints
+    """Items of the second sum, ascending; shape (pair items,)."""
     together: Floats
-    """The second sum, symmetric; shape (kept, kept)."""
+    """The second sum, symmetric; shape (pair items, pair items)."""
     pair_noise: float
     """Standard deviation of the noise on each entry off its diagonal; that on the diagonal is sqrt(2) times
     as large.
@@ -194,14 +194,14 @@ class NoisySets:
         # The most frequent items if too many are clear of the noise.
         frequent = np.argsort(-counts, kind="stable")[:_MOST_KEPT]
         least = max(float(least_raters), _CLEAR * count_noise)
-        kept = np.sort(frequent[counts[frequent] >= least])
+        pair_items = np.sort(frequent[counts[frequent] >= least])
         pair_noise = _MARGIN / np.sqrt(2 * (1 - _SHARE_OF_COUNTS)) / distance
-        together = sums_of_squares(rated[:, kept], counts[kept])
+        together = sums_of_squares(rated[:, pair_items], counts[pair_items])
         noise = random.standard_normal(together.shape)
         # Symmetric, and as large in every direction of the symmetric matrices.
         together += (noise + noise.T) * (pair_noise / np.sqrt(2))
         together = _without_last_bits(together, pair_noise)
-        return cls(counts, float(count_noise), kept, together, float(pair_noise))
+        return cls(counts, float(count_noise), pair_items, together, float(pair_noise))
 
 
 def _without_last_bits(noisy: Floats, deviation: float) -> Floats:
@@ -221,14 +221,14 @@ def weighted_counts(rated: sp.csr_array) -> Floats:
 
 
 def sums_of_squares(rated: sp.csr_array, counts: Floats) -> Floats:
-    """Return the sum over users of y_u y_u^T, shape (kept, kept); the second sum."""
+    """Return the sum over users of y_u y_u^T, shape (items, items); the second sum."""
     import scipy.sparse as sp
 
     shares = counts / max(float(counts.sum()), np.finfo(float).tiny)
     sizes = np.asarray(rated.sum(axis=1)).ravel()
     squares = sizes - 2 * sizes * (rated @ shares) + sizes**2 * (shares @ shares)
-    left = squares > _LEAST_REST * sizes
-    inverse = left / np.where(left, squares, 1.0)
+    varies = squares > _LEAST_REST * sizes
+    inverse = varies / np.where(varies, squares, 1.0)
     # Written out, so that no row of numbers per user is ever dense.
     together: Floats = (rated.T @ (sp.diags_array(inverse) @ rated)).toarray()
     across = np.outer(rated.T @ (inverse * sizes), shares)
@@ -309,29 +309,29 @@ def _embedded_by(released: NoisySets, rated: sp.csr_array, dimensions: int) -> I
     """
     import scipy.linalg
 
-    kept, n_items = released.kept, rated.shape[1]
-    used = min(dimensions, kept.size)
+    pair_items, n_items = released.pair_items, rated.shape[1]
+    used = min(dimensions, pair_items.size)
     counts = np.rint(np.maximum(released.counts, 0.0)).astype(np.int64)
     among = np.zeros(n_items, dtype=np.int64)
-    among[kept] = counts[kept]
+    among[pair_items] = counts[pair_items]
     axes, scales = np.zeros((n_items, dimensions)), np.zeros(dimensions)
     if used:
-        last = [kept.size - used, kept.size - 1]
+        last = [pair_items.size - used, pair_items.size - 1]
         values, vectors = scipy.linalg.eigh(released.together, subset_by_index=last)
         # The first are those of the largest eigenvalues.
-        axes[kept, :used] = vectors[:, ::-1] / np.sqrt(released.counts[kept])[:, None]
+        axes[pair_items, :used] = vectors[:, ::-1] / np.sqrt(released.counts[pair_items])[:, None]
         # What every direction has in common says nothing about who rates what together.
-        values = values - np.trace(released.together) / kept.size
+        values = values - np.trace(released.together) / pair_items.size
         # The standard deviation of each dimension, from its eigenvalue, descending.
         values = values[::-1]
-        edge = 2 * released.pair_noise * np.sqrt(kept.size)
+        edge = 2 * released.pair_noise * np.sqrt(pair_items.size)
         above = np.maximum(values, edge)
         # The eigenvalue t without noise makes one of t + (edge / 2)^2 / t.
         strengths = (above + np.sqrt(above**2 - edge**2)) / 2
         scales[:used] = expected_cosines(values, edge) * np.sqrt(strengths / strengths.max())
     of_user = np.asarray(rated.sum(axis=1)).ravel().astype(np.int64)
-    own = np.asarray(rated[:, kept].sum(axis=1)).ravel()
-    along = (rated @ axes) / (own + SHRINKAGE)[:, None]
+    n_pair_items = np.asarray(rated[:, pair_items].sum(axis=1)).ravel()
+    along = (rated @ axes) / (n_pair_items + SHRINKAGE)[:, None]
     return ItemSetEmbedding(
         _standardised(along, of_user) * scales,
         _standardised(axes, among) * scales,
@@ -349,9 +349,9 @@ def _reliability(released: NoisySets) -> float:
     counts = np.maximum(released.counts, 0.0)
     shares = counts / max(float(counts.sum()), np.finfo(float).tiny)
     logarithms = np.log1p(counts)
-    whole = float(shares @ (logarithms - shares @ logarithms) ** 2)
+    variance = float(shares @ (logarithms - shares @ logarithms) ** 2)
     noise = float(shares @ np.minimum((released.count_noise / (1 + counts)) ** 2, 4.0))
-    return float(np.sqrt(max(0.0, 1 - noise / max(whole, float(np.finfo(float).tiny)))))
+    return float(np.sqrt(max(0.0, 1 - noise / max(variance, float(np.finfo(float).tiny)))))
 
 
 _USER_SPREAD, _ITEM_SPREAD = 0.2, 0.06

@@ -65,7 +65,9 @@ class Guard(Options):
         return math.ceil(self.malicious * n_users)
 
 
-def without_most_favourable(owners: AnyInts, slopes: Floats, counts: Ints, most: int, n_items: int) -> Floats:
+def without_most_favourable(
+    owners: AnyInts, slopes: Floats, counts: Ints, n_malicious: int, n_items: int
+) -> Floats:
     """Add up slopes by item, without the largest positive ones of so many reports, shape (items,).
 
     ``owners``, ``slopes``, ``counts``: the item of each row, the slope that its reports have, and how many
@@ -75,14 +77,14 @@ def without_most_favourable(owners: AnyInts, slopes: Floats, counts: Ints, most:
     owners, slopes, counts = owners[order], slopes[order], counts[order]
     through = np.concatenate([[0], np.cumsum(counts)])
     before = through[:-1] - through[np.searchsorted(owners, owners)]
-    kept = counts - np.clip(most - before, 0, counts) * (slopes > 0)
-    return np.bincount(owners, weights=kept * slopes, minlength=n_items).astype(np.float64)
+    remaining = counts - np.clip(n_malicious - before, 0, counts) * (slopes > 0)
+    return np.bincount(owners, weights=remaining * slopes, minlength=n_items).astype(np.float64)
 
 
 def guarded_biases(
     slopes: Callable[[Floats], Floats],
     reports: tuple[AnyInts, Ints],
-    most: int,
+    n_malicious: int,
     centres: Floats,
     variance: float,
 ) -> Floats:
@@ -94,7 +96,7 @@ def guarded_biases(
         From biases of all items to the slope of every row's reports, shape (rows,).
     reports : tuple of ndarray
         The item of each row, and how many reports it stands for; shape (rows,) each.
-    most : int
+    n_malicious : int
         Reports k that may be of malicious users.
     centres, variance : ndarray and float
         What is expected of the biases.
@@ -102,14 +104,14 @@ def guarded_biases(
     low, high = np.full(centres.size, -_REACH), np.full(centres.size, _REACH)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        sums = without_most_favourable(reports[0], slopes(middle), reports[1], most, centres.size)
+        sums = without_most_favourable(reports[0], slopes(middle), reports[1], n_malicious, centres.size)
         rises = sums > (middle - centres) / variance
         low, high = np.where(rises, middle, low), np.where(rises, high, middle)
     return low
 
 
 def guarded_priors(
-    items: Regressed, embedding: ItemSetEmbedding, catalogue: Catalogue | None, most: int
+    items: Regressed, embedding: ItemSetEmbedding, catalogue: Catalogue | None, n_malicious: int
 ) -> Floats:
     """Return what is expected of the biases by catalogue and popularity less so many raters, shape (items,).
 
@@ -127,14 +129,14 @@ def guarded_priors(
     expected = coefficients[0] + coefficients[1] * popularity + coefficients[2] * (popularity**2 - 1)
     expected += LIKED * embedding.count_reliability * apart
     rising = np.minimum.accumulate(expected[::-1])[::-1]
-    priors = rising[np.maximum(counts - most - least, 0)]
+    priors = rising[np.maximum(counts - n_malicious - least, 0)]
     if catalogue is not None:
         public = catalogue_features(catalogue, counts)
         priors = priors + public @ coefficients[3 : 3 + public.shape[1]]
     return priors
 
 
-def cautions(biases: Floats, guarded: Floats, counts: Ints, most: int, preferences: Floats) -> Floats:
+def cautions(biases: Floats, guarded: Floats, counts: Ints, n_malicious: int, preferences: Floats) -> Floats:
     """Return by how much items are lowered in lists, on the latent rating, at least 0; shape (items,).
 
     An embedding is a mean over an item's raters, so that malicious users choose as large a share of it as
@@ -142,7 +144,7 @@ def cautions(biases: Floats, guarded: Floats, counts: Ints, most: int, preferenc
 
     ``counts``: raters of each item; ``preferences``: variance of what preferences add, shape (items,).
     """
-    shares = np.minimum(1.0, most / np.maximum(counts, 1))
+    shares = np.minimum(1.0, n_malicious / np.maximum(counts, 1))
     return np.maximum(biases - guarded, 0.0) + shares * np.sqrt(preferences)
 
 
@@ -156,13 +158,13 @@ def guarded_hidden_biases(
     items: Regressed,
     catalogue: Catalogue | None,
     cuts: Floats,
-    most: int,
+    n_malicious: int,
 ) -> Floats:
     """Return the guarded biases of all items, shape (items,); who rates an item besides says nothing."""
     bins = PropensityBins.by_rank(users, reports.reported)
     counts = reports.of_items(bins.of, bins.sizes.size)
 
-    def given(latent: Floats) -> tuple[Floats, Floats]:
+    def probabilities_at(latent: Floats) -> tuple[Floats, Floats]:
         return reports.given(latent, cuts, bins.bias_variance)
 
     # Features are a constant, public data and then embeddings, which are what a malicious user chooses.
@@ -170,25 +172,27 @@ def guarded_hidden_biases(
     if catalogue is not None:
         public += catalogue_features(catalogue, np.ones(len(counts), dtype=int)).shape[1]
     expected = np.array(items.expected.centre) + items.features[:, :public] @ items.coefficients[:public]
-    return least_biases(counts, bins.means, given, reports.unrated, expected, items.spread, most)
+    return least_biases(
+        counts, bins.means, probabilities_at, reports.unrated, expected, items.spread, n_malicious
+    )
 
 
 def least_biases(
     counts: Floats,
     typical: Floats,
-    given: Callable[[Floats], tuple[Floats, Floats]],
+    probabilities_at: Callable[[Floats], tuple[Floats, Floats]],
     unrated: Floats,
     expected: Floats,
     spread: Floats,
-    most: int,
+    n_malicious: int,
 ) -> Floats:
-    """Return the least that biases may be without any ``most`` reports on each item, shape (items,).
+    """Return the least that biases may be without any ``n_malicious`` reports on each item, shape (items,).
 
     ``counts``: reports on each item by bin of users and symbol, shape (items, bins, symbols); ``typical``:
-    propensity and bias of each bin, shape (bins, 2); ``given``: from latent ratings to Pr(symbol | latent
-    rating, rated) and the derivatives, shape (points, symbols); ``unrated``: Pr(symbol | not rated), shape
-    (symbols,); ``expected``, ``spread``: propensities and biases that are expected, shape (items, 2), and
-    their covariance around these.
+    propensity and bias of each bin, shape (bins, 2); ``probabilities_at``: from latent ratings to Pr(symbol |
+    latent rating, rated) and the derivatives, shape (points, symbols); ``unrated``: Pr(symbol | not rated),
+    shape (symbols,); ``expected``, ``spread``: propensities and biases that are expected, shape (items, 2),
+    and their covariance around these.
     """
     from scipy.special import expit
 
@@ -199,7 +203,7 @@ def least_biases(
 
     def rises(biases: Floats) -> tuple[Floats, Floats]:
         """Return by how much a rating of an item raises each symbol's probability, and the derivatives."""
-        probabilities, slopes = given((biases[:, None] + typical[:, 1]).ravel())
+        probabilities, slopes = probabilities_at((biases[:, None] + typical[:, 1]).ravel())
         raised = probabilities.reshape(counts.shape)[places] - unlikely
         return raised, slopes.reshape(counts.shape)[places]
 
@@ -210,8 +214,8 @@ def least_biases(
     at_expected = rises(expected[:, 1])[0]
 
     none, variance = np.zeros(len(counts)), float(spread[0, 0])
-    low = guarded_biases(by_propensity, reports, most, none, variance)
-    high = -guarded_biases(lambda below: -by_propensity(-below), reports, most, none, variance)
+    low = guarded_biases(by_propensity, reports, n_malicious, none, variance)
+    high = -guarded_biases(lambda below: -by_propensity(-below), reports, n_malicious, none, variance)
     shares = expit(level + low[owners]), expit(level + high[owners])
 
     def by_bias(biases: Floats) -> Floats:
@@ -221,4 +225,6 @@ def least_biases(
 
     along = float(spread[0, 1]) / variance
     centres = expected[:, 1] + along * (low if along > 0 else high)
-    return guarded_biases(by_bias, reports, most, centres, float(spread[1, 1]) - along * float(spread[0, 1]))
+    return guarded_biases(
+        by_bias, reports, n_malicious, centres, float(spread[1, 1]) - along * float(spread[0, 1])
+    )

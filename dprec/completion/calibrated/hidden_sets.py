@@ -125,17 +125,17 @@ def hidden_embeddings(
     is the cosine of the angle to be expected between the singular vector and that without noise.
     """
     sizes = (reports.reported.size, reports.n_items)
-    kept = max(0, min(dimensions, min(sizes) - 1))
+    n_axes = max(0, min(dimensions, min(sizes) - 1))
     matrix, weights = _weighted_scores(reports, users, items, cuts)
     edge = noise_edge(*weights)
-    if kept == 0 or edge == 0:
+    if n_axes == 0 or edge == 0:
         return np.zeros((sizes[1], dimensions))
-    leading = matrix.leading(kept, seed)
+    leading = matrix.leading(n_axes, seed)
     shares = np.exp(items.means[:, 0])
     axes = leading.right - (shares / shares.sum()) @ leading.right
     deviations = np.sqrt((shares / shares.sum()) @ axes**2)
     scaled = axes / np.maximum(deviations, np.finfo(float).tiny) * expected_cosines(leading.values, edge)
-    return np.pad(scaled, ((0, 0), (0, dimensions - kept)))
+    return np.pad(scaled, ((0, 0), (0, dimensions - n_axes)))
 
 
 def _weighted_scores(
@@ -214,14 +214,14 @@ def fitted_to_hidden_sets(
     counts of ratings are expected ones, rounded.
     """
     reports = HiddenReports.of(observations, received)
-    everything = np.ones(reports.n_items, dtype=np.bool_)
+    every_item = np.ones(reports.n_items, dtype=np.bool_)
     users = Regressed.prior(np.zeros((reports.reported.size, 0)), _USERS)
     features = [np.ones((reports.n_items, 1))]
     if observations.catalogue is not None:
         features.append(catalogue_features(observations.catalogue, np.ones(reports.n_items, dtype=int)))
     items, embeddings = Regressed.prior(np.hstack(features), _ITEMS), np.zeros((reports.n_items, 0))
-    again = -(-sweeps // 3)
-    for sweep in range(sweeps + again):
+    further_sweeps = -(-sweeps // 3)
+    for sweep in range(sweeps + further_sweeps):
         if sweep == sweeps:
             embeddings = hidden_embeddings(reports, users, items, cuts, dimensions, seed)
             # What nearby items have in common tells of each of them.
@@ -231,9 +231,9 @@ def fitted_to_hidden_sets(
         # The items given the users, then the users given the items.
         bins = PropensityBins.by_rank(users, reports.reported)
         items = _solved(items, bins, reports.of_items(bins.of, bins.sizes.size), reports, cuts)
-        bins = PropensityBins.by_rank(items, everything)
+        bins = PropensityBins.by_rank(items, every_item)
         users = _solved(users, bins, reports.of_users(bins.of, bins.sizes.size), reports, cuts)
-        progress("completing", sweep + 1, sweeps + again)
+        progress("completing", sweep + 1, sweeps + further_sweeps)
     return users, items, _embedding(users, items, embeddings, reports)
 
 

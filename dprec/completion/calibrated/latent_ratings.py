@@ -115,9 +115,9 @@ class CountLikelihood:
         slopes, scores, information = linearised
         rows = self._row_sums(slopes, items, features)
         uncertain = self.sums(slopes) ** 2 * variances[self.counts.users]
-        known = 1 / (1 + information * uncertain)
-        precision = (rows * (known * information)[:, None]).T @ rows
-        return precision, rows.T @ (known * scores) + precision @ coefficients
+        certainty = 1 / (1 + information * uncertain)
+        precision = (rows * (certainty * information)[:, None]).T @ rows
+        return precision, rows.T @ (certainty * scores) + precision @ coefficients
 
 
 def _scores(residuals: Floats, variances: Floats) -> Floats:
@@ -153,25 +153,25 @@ class Cells:
         return self.items[self.counts.counts.cells]
 
     def about_users(
-        self, latent: Floats, own: Floats, of_items: Floats, moments: Floats
+        self, latent: Floats, means: Floats, of_items: Floats, moments: Floats
     ) -> tuple[Floats, Floats]:
         """Return what reports and counts say of users' vectors; see `_normal`.
 
-        ``latent``: latent ratings, shape (cells,); ``own``: means of the users' vectors, shape (users,
+        ``latent``: latent ratings, shape (cells,); ``means``: means of the users' vectors, shape (users,
         dimensions); ``of_items``, ``moments``: means of what they are multiplied by, and second moments,
         shapes (items, dimensions) and (items, dimensions, dimensions).
         """
-        about = _normal((self.users, self.items), own, of_items, moments, self.looked_up(latent))
+        about = _normal((self.users, self.items), means, of_items, moments, self.looked_up(latent))
         if self.counts is None:
             return about
-        more = self.counts.about_users(self.counts.at(latent), self.counted, of_items, own)
+        more = self.counts.about_users(self.counts.at(latent), self.counted, of_items, means)
         return about[0] + more[0], about[1] + more[1]
 
     def about_items(
-        self, latent: Floats, own: Floats, of_users: Floats, moments: Floats
+        self, latent: Floats, means: Floats, of_users: Floats, moments: Floats
     ) -> tuple[Floats, Floats]:
         """Return what reports, but not counts, say of items' vectors."""
-        return _normal((self.items, self.users), own, of_users, moments, self.looked_up(latent))
+        return _normal((self.items, self.users), means, of_users, moments, self.looked_up(latent))
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,8 +220,8 @@ class LatentRatings:
     def with_item_biases(self, cells: Cells) -> Self:
         """Solve the item biases; counts tell about their regression only."""
         latent = self.means(cells.users, cells.items)
-        one = np.ones_like(self.users.means)
-        about = cells.about_items(latent, self.items.means, one, one[:, :, None])
+        ones = np.ones_like(self.users.means)
+        about = cells.about_items(latent, self.items.means, ones, ones[:, :, None])
         rows = None
         if cells.counts is not None:
             linearised, coefficients = cells.counts.at(latent), self.items.coefficients[:, 0]
@@ -233,9 +233,10 @@ class LatentRatings:
     def with_user_biases(self, cells: Cells) -> Self:
         """Solve the user biases."""
         latent = self.means(cells.users, cells.items)
-        one = np.ones_like(self.items.means)
+        ones = np.ones_like(self.items.means)
         return replace(
-            self, users=self.users.solved(*cells.about_users(latent, self.users.means, one, one[:, :, None]))
+            self,
+            users=self.users.solved(*cells.about_users(latent, self.users.means, ones, ones[:, :, None])),
         )
 
     def with_slopes(self, cells: Cells) -> Self:
@@ -265,22 +266,22 @@ class LatentRatings:
 
 def _normal(
     cells: tuple[Int32s, Int32s],
-    own: Floats,
+    means: Floats,
     vectors: Floats,
     moments: Floats,
     read: tuple[Floats, Floats],
 ) -> tuple[Floats, Floats]:
     """Return the normal equations of the owners' vectors: ``precision`` and ``target``.
 
-    ``cells``: owners and others; ``own``: means of the owners' vectors; ``vectors``, ``moments``: means and
+    ``cells``: owners and others; ``means``: means of the owners' vectors; ``vectors``, ``moments``: means and
     second moments of the others'; ``read``: slopes and information of the reports.
     """
     from dprec.kernels.effects import normal_equations
 
-    (owners, dimensions), target = own.shape, np.zeros_like(own)
+    (owners, dimensions), target = means.shape, np.zeros_like(means)
     precision = np.zeros((owners, dimensions * dimensions))
     flat = moments.reshape(len(vectors), precision.shape[1])
-    normal_equations(precision, target, *cells, own, vectors, flat, *read)
+    normal_equations(precision, target, *cells, means, vectors, flat, *read)
     return precision.reshape(owners, dimensions, dimensions), target
 
 

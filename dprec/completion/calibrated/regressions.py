@@ -139,12 +139,12 @@ class Regressed:
         covariance = np.linalg.inv(system)
         coefficients = (covariance @ pulled.ravel()).reshape(shape)
         moments = (coefficients**2 + np.diag(covariance).reshape(shape)) / self.expected.ratios
-        found = replace(self, coefficients=coefficients.T).posterior(precision, target)
+        solution = replace(self, coefficients=coefficients.T).posterior(precision, target)
         # The variances of coefficients, averaged with the expected ones.
         expected = PRIOR_COEFFICIENTS * np.array(self.expected.coefficients)
         return replace(
-            found,
-            spread=found._learned_spread(precision),
+            solution,
+            spread=solution._learned_spread(precision),
             coefficient_variances=(moments.sum(axis=1) + expected) / (moments.shape[1] + PRIOR_COEFFICIENTS),
         )
 
@@ -156,9 +156,9 @@ class Regressed:
         if dimensions > 1:
             squares, determined = deviations.T @ deviations + self.covariances.sum(axis=0), float(entities)
         else:
-            seen = precision[:, 0, 0] > 0
-            squares = (deviations[seen] ** 2).sum()
-            determined = (1 - self.variances[seen] / self.spreads).sum()
+            informed = precision[:, 0, 0] > 0
+            squares = (deviations[informed] ** 2).sum()
+            determined = (1 - self.variances[informed] / self.spreads).sum()
         return (squares + expected) / (determined + few)
 
     def learned(self) -> Self:

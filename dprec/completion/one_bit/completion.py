@@ -70,22 +70,22 @@ class Biases:
         self, users: AnyInts, items: AnyInts, slopes: Floats, curvature: float, ridge: float
     ) -> tuple[Self, Floats]:
         """Minimise a quadratic model in the biases; return the slopes that it predicts then."""
-        biases, left = self, slopes.copy()
+        biases, residual_slopes = self, slopes.copy()
         if not slopes.size:
-            return biases, left
+            return biases, residual_slopes
         rated = np.bincount(users, minlength=self.users.size) * curvature + ridge
         raters = np.bincount(items, minlength=self.items.size) * curvature + ridge
         for _ in range(_SWEEPS):
-            move = -float(left.mean()) / curvature
+            move = -float(residual_slopes.mean()) / curvature
             biases = replace(biases, mean=biases.mean + move)
-            left += curvature * move
-            sums = np.bincount(users, weights=left, minlength=rated.size) + ridge * biases.users
+            residual_slopes += curvature * move
+            sums = np.bincount(users, weights=residual_slopes, minlength=rated.size) + ridge * biases.users
             biases = replace(biases, users=biases.users - sums / rated)
-            left -= curvature * (sums / rated)[users]
-            sums = np.bincount(items, weights=left, minlength=raters.size) + ridge * biases.items
+            residual_slopes -= curvature * (sums / rated)[users]
+            sums = np.bincount(items, weights=residual_slopes, minlength=raters.size) + ridge * biases.items
             biases = replace(biases, items=biases.items - sums / raters)
-            left -= curvature * (sums / raters)[items]
-        return biases, left
+            residual_slopes -= curvature * (sums / raters)[items]
+        return biases, residual_slopes
 
 
 def fit_biases(
@@ -133,13 +133,13 @@ def _last_or_new(
             digest.update(f"{array.dtype}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
     key = digest.digest()
-    found = _LAST.get(key)
-    if found is None:
+    fitted = _LAST.get(key)
+    if fitted is None:
         _LAST.clear()  # before a new one takes memory
-        found = _LAST[key] = fit()
+        fitted = _LAST[key] = fit()
     else:
         progress("completing", 1, 1)
-    return found
+    return fitted
 
 
 _LARGEST = 1e9
@@ -299,9 +299,9 @@ class OneBit(Completion):
             beyond = likelihood.beyond(biases.at(users, items))
             return biases, (minimise_bounded if self.bounded else minimise)(beyond, domain, **limits)
 
-        drawn = seed if domain.draws else None
+        seed_of_draws = seed if domain.draws else None
         data = users, items, likelihood.given_plus, likelihood.given_minus, linear
-        biases, solution = _last_or_new(f"{self} {shape} {drawn}", data, fit, progress)
+        biases, solution = _last_or_new(f"{self} {shape} {seed_of_draws}", data, fit, progress)
         point: LowRank | Floats = solution.point
         notes = cold_notes(users, items, shape)
         if solution.reason == "iterations":

@@ -147,8 +147,10 @@ def objective_noise(
         grid = _grid(delta, epsilon, 0)
         if not bounded:
             return CalibratedNoise(grid, math.inf, _BOUNDARY)
-        kept = steepness(link, alpha) / grid.scale + jacobian
-        return CalibratedNoise(grid, kept, _EXACT_MINIMISER.format(kept), exact_minimiser=True)
+        proved_epsilon = steepness(link, alpha) / grid.scale + jacobian
+        return CalibratedNoise(
+            grid, proved_epsilon, _EXACT_MINIMISER.format(proved_epsilon), exact_minimiser=True
+        )
     if not bounded:
         raise SettingError(
             "perturbation.calibration",

@@ -46,8 +46,8 @@ class NuclearProjection:
     """
 
     radius: float
-    near: Floats | None = None
-    """What is known of the right singular vectors that count; None for a whole decomposition."""
+    right_vectors: Floats | None = None
+    """What is known of those that count; None for a whole decomposition."""
 
     def __call__(self, matrix: Floats) -> Floats:
         """Return a matrix of the ball near a matrix; the closest by a whole decomposition.
@@ -57,8 +57,8 @@ class NuclearProjection:
         """
         import scipy.linalg
 
-        if self.near is not None:
-            leading = refined(matrix, self.near)
+        if self.right_vectors is not None:
+            leading = refined(matrix, self.right_vectors)
             threshold = singular_value_threshold(leading.values, self.radius)
             if threshold >= leading.values[-1] and threshold > 0:
                 return self._lowered(leading, threshold)
@@ -73,12 +73,12 @@ class NuclearProjection:
 
     def whole(self, matrix: Floats) -> Floats:
         """Return the closest matrix of the ball."""
-        self.near = None
+        self.right_vectors = None
         return self(matrix)
 
     def _lowered(self, leading: LowRank, threshold: float) -> Floats:
         lowered = leading.lowered(threshold)
-        self.near = leading.right[:, : lowered.rank + _SPARE]
+        self.right_vectors = leading.right[:, : lowered.rank + _SPARE]
         return (lowered.left * lowered.values) @ lowered.right.T
 
 
@@ -162,15 +162,15 @@ class Domain:
         sparse = sp.csr_array((-length * slopes, self.columns, indptr), shape=self.shape)
         moved = SparsePlusLowRank(sparse, point.left * point.values, point.right)
         # Most singular values that can be computed: all, or all but one for a large matrix.
-        most = min(self.max_rank, min(self.shape) - self.draws)
-        count = min(point.rank + _SPARE, most)
+        most_values = min(self.max_rank, min(self.shape) - self.draws)
+        count = min(point.rank + _SPARE, most_values)
         while True:
             leading = moved.leading(count, self.seed)
             threshold = singular_value_threshold(leading.values, self.radius)
             # The values that were not computed are no larger than the last that was.
-            if threshold >= leading.values[-1] or count == most:
+            if threshold >= leading.values[-1] or count == most_values:
                 break
-            count = min(2 * count, most)
+            count = min(2 * count, most_values)
         return leading.lowered(threshold)
 
 

@@ -152,7 +152,7 @@ def test_the_sums_are_those_of_their_definition() -> None:
 def test_the_noise_on_pairs_is_symmetric_and_as_large_in_every_direction() -> None:
     rated = sp.csr_array(np.random.default_rng(1).random((400, 120)) < 0.5).astype(float)
     released = NoisySets.released(rated, 2.0, 1, np.random.default_rng(3))
-    assert released.kept.size == 120
+    assert released.pair_items.size == 120
     np.testing.assert_array_equal(released.together, released.together.T)
     noise = released.together - sums_of_squares(rated, released.counts)
     assert_standard_normal(noise[np.triu_indices(120, 1)] / released.pair_noise)
@@ -174,12 +174,12 @@ def test_the_noise_of_both_releases_has_its_deviation_and_is_drawn_once_for_each
     """200 items give 19,900 pairs, and 20,000 items counts: enough to find an error of 5 %."""
     nothing = sp.csr_array(np.zeros((4, 20_000)))
     counts = NoisySets.released(nothing, 0.7, 10**9, np.random.default_rng(5))
-    assert counts.kept.size == 0
+    assert counts.pair_items.size == 0
     check_drawn(counts.counts / counts.count_noise, stats.norm())
     check_independent(counts.counts[::2], counts.counts[1::2])
     rated = sp.csr_array(np.random.default_rng(1).random((400, 200)) < 0.5).astype(float)
     released = NoisySets.released(rated, 2.0, 1, np.random.default_rng(3))
-    assert released.kept.size == 200
+    assert released.pair_items.size == 200
     # What both cost together is what was asked for, but for the margin of rounding.
     of_counts, of_pairs = np.sqrt(RATINGS_PER_USER) / released.count_noise, 1 / released.pair_noise
     assert 1 - 1e-8 < np.hypot(of_counts, of_pairs / np.sqrt(2)) / 2.0 <= 1
