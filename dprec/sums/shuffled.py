@@ -43,7 +43,7 @@ _USERS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
-class Exchange:
+class MessagePlan:
     """The messages that there can be in one release, and how many of them a device sends."""
 
     numbers: int
@@ -205,12 +205,12 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
 
     def check(self, layout: Layout, multiplier: float) -> None:
         """Refuse more kinds of messages, or more fakes of a device, than can be drawn."""
-        exchange = self._exchange(layout, multiplier)
-        if exchange.faked_kinds > _MOST_KINDS:
-            found = f"{self.messages}, for {exchange.null:,} kinds of messages"
+        plan = self._plan(layout, multiplier)
+        if plan.faked_kinds > _MOST_KINDS:
+            found = f"{self.messages}, for {plan.null:,} kinds of messages"
             raise SettingError("messages", found, f"{_MOST_KINDS:,} kinds at most")
-        if exchange.fakes > MOST_MEAN:
-            found = f"{self.messages}, for which a device sends {exchange.fakes:,.0f} fakes on average"
+        if plan.fakes > MOST_MEAN:
+            found = f"{self.messages}, for which a device sends {plan.fakes:,.0f} fakes on average"
             raise SettingError(
                 "messages", found, f"fewer, or more users or epsilon: at most {MOST_MEAN:,.0f} fakes"
             )
@@ -233,8 +233,8 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
 
     def whole(self, sizes: Ints, layout: Layout, multiplier: float) -> Bools:
         """Return which batches have as many messages as a device can send."""
-        exchange = self._exchange(layout, multiplier)
-        smallest, largest = exchange.codec.sizes(np.array([self.messages, exchange.most])).tolist()
+        plan = self._plan(layout, multiplier)
+        smallest, largest = plan.codec.sizes(np.array([self.messages, plan.most])).tolist()
         return (sizes >= smallest) & (sizes <= largest)
 
     def can_release(self, present: Bools, added_up: int, round_index: int, public_seed: int) -> bool:
@@ -283,20 +283,20 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         self, contributions: Contributions[LayoutT], layout: LayoutT, multiplier: float, draws: RoundDraws
     ) -> Sequence[bytes]:
         """Say of contributions as much as they allow, and send it among fakes, in no order."""
-        exchange, users = self._exchange(layout, multiplier), contributions.n_users
+        plan, users = self._plan(layout, multiplier), contributions.n_users
         sample = draws.devices.asked(b"sample")
         starts, orders = (sample.per_user(index, draws.round_index) for index in (0, 1))
         messages = np.empty((users, self.messages), dtype=np.int64)
         for first in range(0, users, _USERS_AT_ONCE):
             block = slice(first, min(first + _USERS_AT_ONCE, users))
             vectors = contributions.of_users(block).vectors(layout)
-            messages[block] = exchange.said(vectors, uniforms(starts[block]), orders[block])
-        counts, fakes = exchange.faked(users, draws.devices, draws.round_index)
+            messages[block] = plan.said(vectors, uniforms(starts[block]), orders[block])
+        counts, fakes = plan.faked(users, draws.devices, draws.round_index)
         counts = counts + self.messages
         sent = np.empty(offsets(counts)[-1], dtype=np.int64)
         genuine = places_of(counts) < self.messages
         sent[genuine], sent[~genuine] = messages.ravel(), fakes
-        return exchange.codec.encode(counts, sent)
+        return plan.codec.encode(counts, sent)
 
     def crafted(
         self,
@@ -307,31 +307,31 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         malicious: int,
     ) -> Sequence[bytes]:
         """Send as many messages as a device can, none of them a fake; see `Aggregation.crafted`."""
-        exchange, users = self._exchange(layout, multiplier), contributions.n_users
-        sent = np.full((users, exchange.most), exchange.null, dtype=np.int64)
+        plan, users = self._plan(layout, multiplier), contributions.n_users
+        sent = np.full((users, plan.most), plan.null, dtype=np.int64)
         for user in range(users):
             vectors = contributions.of_users(slice(user, user + 1)).vectors(layout)
             numbers = vectors.numbers.ravel()
-            named = (vectors.cells + exchange.numbers * (numbers < 0))[numbers != 0]
+            named = (vectors.cells + plan.numbers * (numbers < 0))[numbers != 0]
             if named.size:
-                sent[user] = np.resize(named, exchange.most)
-        return exchange.codec.encode(np.full(users, exchange.most), sent.ravel())
+                sent[user] = np.resize(named, plan.most)
+        return plan.codec.encode(np.full(users, plan.most), sent.ravel())
 
     def decode(self, reports: Sequence[bytes], layout: Layout, multiplier: float) -> tuple[Bools, Aggregate]:
         """Reject what is no batch of messages that there can be, and count the rest."""
-        exchange = self._exchange(layout, multiplier)
-        valid, _, messages = exchange.codec.decode(reports, self.messages, exchange.most)
-        counts = np.bincount(messages, minlength=exchange.null + 1)
+        plan = self._plan(layout, multiplier)
+        valid, _, messages = plan.codec.decode(reports, self.messages, plan.most)
+        counts = np.bincount(messages, minlength=plan.null + 1)
         return valid, Aggregate(counts, None, int(valid.sum()))
 
     def sum_shape(self, layout: Layout) -> tuple[int, ...]:
         """Return a count for each message."""
-        return (self._exchange(layout, 0.0).null + 1,)
+        return (self._plan(layout, 0.0).null + 1,)
 
     def possible(self, aggregate: Aggregate, layout: Layout, multiplier: float) -> bool:
         """Return whether counts are those of as many messages as so many users can send."""
         counts, users = aggregate.total, aggregate.users
-        least, largest = users * self.messages, users * self._exchange(layout, multiplier).most
+        least, largest = users * self.messages, users * self._plan(layout, multiplier).most
         # Were any of them larger, their sum could wrap around.
         return all_between(counts, 0, largest) and least <= int(counts.sum()) <= largest
 
@@ -342,21 +342,21 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
 
     def release(self, aggregate: Aggregate, layout: Layout, multiplier: float, draws: ReleaseDraws) -> Floats:
         """Return what the counts tell; see `Aggregation.release`."""
-        estimate = self._exchange(layout, multiplier).estimate(aggregate.total, aggregate.users)
+        estimate = self._plan(layout, multiplier).estimate(aggregate.total, aggregate.users)
         return estimate.reshape(layout.n_rows, layout.width) * layout.scales
 
     def deviation(self, layout: Layout, multiplier: float, users: int) -> float:
         """Return the noise of all fakes that arrived, and of sampling; see `Aggregation.deviation`."""
-        return self._exchange(layout, multiplier).deviation(users)
+        return self._plan(layout, multiplier).deviation(users)
 
     def most_of_one(self, layout: Layout, multiplier: float) -> float:
         """Return what as many messages count for as a device can send, fakes included, if all are alike."""
-        return self._exchange(layout, multiplier).most * self._step
+        return self._plan(layout, multiplier).most * self._step
 
     def report_bits(self, layout: Layout, ratings: int, multiplier: float) -> int:
         """Return the bits of a batch of the mean size, whatever was rated."""
-        exchange = self._exchange(layout, multiplier)
-        return math.ceil((self.messages + exchange.fakes) * exchange.codec.width)
+        plan = self._plan(layout, multiplier)
+        return math.ceil((self.messages + plan.fakes) * plan.codec.width)
 
     @property
     def _distance(self) -> int:
@@ -377,6 +377,6 @@ class ShuffledAggregation(OfAllUsers, Aggregation):
         """Return how many fakes of each message a device sends, on average."""
         return self._fakes(multiplier) / honest_shares(self._n_users, self.dropouts, self.colluders)
 
-    def _exchange(self, layout: Layout, multiplier: float) -> Exchange:
+    def _plan(self, layout: Layout, multiplier: float) -> MessagePlan:
         numbers, share = layout.n_rows * layout.width, self._share(multiplier)
-        return Exchange(numbers, layout.signed, self.messages, share, self._distance, self.null_fakes)
+        return MessagePlan(numbers, layout.signed, self.messages, share, self._distance, self.null_fakes)

@@ -12,7 +12,7 @@ from dprec.arrays import Floats, Ints, offsets
 from dprec.gradients import RoundDraws
 from dprec.randomness import DeviceDraws, ReleaseDraws, uniforms, words
 from dprec.sums import UNIT, Contributions, Layout, ShuffledAggregation, Vectors
-from dprec.sums.shuffled import Exchange
+from dprec.sums.shuffled import MessagePlan
 from tests import make
 from tests.summing import popularity
 
@@ -69,13 +69,13 @@ def vectors(users: int, seed: int = 0, *, signed: bool = False) -> Rows:
 
 @pytest.mark.parametrize("signed", [False, True])
 def test_a_device_says_of_its_vector_what_is_in_it_and_nothing_twice(signed: bool) -> None:
-    exchange = Exchange(ITEMS, signed, 4, 0.0, round(0.2 / UNIT))
+    plan = MessagePlan(ITEMS, signed, 4, 0.0, round(0.2 / UNIT))
     rows = vectors(300, signed=signed)
     starts, orders = uniforms(words(1, "starts", 0, 300)), words(2, "orders", 0, 300)
-    said = exchange.said(rows.vectors(LINE), starts, orders)
+    said = plan.said(rows.vectors(LINE), starts, orders)
     assert said.shape == (300, 4)
     for own, vector in zip(said.tolist(), rows.numbers, strict=True):
-        named = [message for message in own if message != exchange.null]
+        named = [message for message in own if message != plan.null]
         assert len(set(named)) == len(named)
         cells = np.array(named, dtype=np.int64) % ITEMS
         below = np.array(named, dtype=np.int64) >= ITEMS
@@ -95,11 +95,11 @@ def test_a_number_larger_than_a_message_is_named_once_and_counts_as_one() -> Non
 def test_a_number_is_sent_with_its_probability_whatever_the_order() -> None:
     """Shares are 6 deviations off with a chance of 2e-9 each, 6 of them."""
     users, own = 20_000, np.array([0.1, 0.3, 0.2, 0.25, 0.05, 0.4])
-    exchange = Exchange(ITEMS, False, 3, 0.0, round(0.5 / UNIT))
+    plan = MessagePlan(ITEMS, False, 3, 0.0, round(0.5 / UNIT))
     random = np.random.default_rng(5)
     starts, orders = random.random(users), random.integers(0, 2**64, users, dtype=np.uint64)
-    said = exchange.said(Rows(np.tile(own, (users, 1))).vectors(LINE), starts, orders)
-    sent = np.zeros((users, exchange.null + 1))
+    said = plan.said(Rows(np.tile(own, (users, 1))).vectors(LINE), starts, orders)
+    sent = np.zeros((users, plan.null + 1))
     np.put_along_axis(sent, said, 1, axis=1)
     expected = own / 0.5
     off = np.sqrt(expected * (1 - expected) / users)
@@ -109,20 +109,20 @@ def test_a_number_is_sent_with_its_probability_whatever_the_order() -> None:
 @pytest.mark.parametrize("null_fakes", [1, 3])
 def test_fakes_are_independent_poisson_numbers_and_k_r_times_as_many_are_null(null_fakes: int) -> None:
     """Shares, and products of neighbours, are 6 deviations off with a chance of 2e-9 each, 60 of them."""
-    users, exchange = 30_000, Exchange(7, True, 4, 0.05, 1, null_fakes)
-    counts, fakes = exchange.faked(users, draws(users).devices, 1)
-    table = np.zeros((users, exchange.null + 1))
+    users, plan = 30_000, MessagePlan(7, True, 4, 0.05, 1, null_fakes)
+    counts, fakes = plan.faked(users, draws(users).devices, 1)
+    table = np.zeros((users, plan.null + 1))
     np.add.at(table, (np.repeat(np.arange(users), counts), fakes), 1)
-    means = np.full(exchange.null + 1, exchange.share)
-    means[-1] *= null_fakes * exchange.messages
+    means = np.full(plan.null + 1, plan.share)
+    means[-1] *= null_fakes * plan.messages
     assert np.abs((table.mean(axis=0) - means) / np.sqrt(means / users)).max() < 6
     covariances = ((table - means)[:, 1:] * (table - means)[:, :-1]).mean(axis=0)
     assert np.abs(covariances / np.sqrt(means[1:] * means[:-1] / users)).max() < 6
-    assert exchange.fakes == pytest.approx(means.sum())
+    assert plan.fakes == pytest.approx(means.sum())
     expected = users * poisson.pmf([0, 1, 2], means.sum())
     seen = np.bincount(counts)[:3]
     assert np.abs((seen - expected) / np.sqrt(expected)).max() < 6
-    assert counts.max() + exchange.messages <= exchange.most < 70
+    assert counts.max() + plan.messages <= plan.most < 70
 
 
 def test_how_many_messages_a_device_sends_says_nothing_about_its_vector() -> None:
@@ -163,7 +163,7 @@ def test_dropouts_and_colluding_devices_do_not_thin_the_blanket() -> None:
     assert isinstance(mechanism, HiddenMessages)
     assert mechanism.null_fakes == aggregation.null_fakes == 8
     assert mechanism.fakes == pytest.approx(least_fakes(10, 1.0, 1e-6, null_fakes=8))
-    assert aggregation._exchange(LINE, multiplier).share * 800 == pytest.approx(mechanism.fakes)
+    assert aggregation._plan(LINE, multiplier).share * 800 == pytest.approx(mechanism.fakes)
     # What is charged is what is sent: counts are 6 deviations off with a chance of 2e-9 each.
     nobody = aggregation.encode(Rows(np.zeros((1000, ITEMS))), LINE, multiplier, draws(1000))
     means = np.append(np.full(ITEMS, mechanism.fakes), 8 * 10 * mechanism.fakes) * 1000 / 800

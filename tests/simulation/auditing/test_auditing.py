@@ -19,7 +19,7 @@ from dprec.protocols.iterative import IterativeProtocol
 from dprec.protocols.private_als import FactorizationOptions, PrivateAlsProtocol
 from dprec.protocols.sums import SumsProtocol
 from dprec.sums import CentralAggregation, SecureAggregation, ShuffledAggregation
-from dprec.sums.shuffled import Exchange
+from dprec.sums.shuffled import MessagePlan
 from simulation import audit, load
 from simulation.auditing import Audit, auditing
 from simulation.auditing.sums import sum_findings
@@ -271,10 +271,10 @@ def test_messages_among_too_few_fakes_are_noticed(monkeypatch: pytest.MonkeyPatc
         too_many.setattr("dprec.sums.shuffled.honest_shares", lambda users, *_: 4 * users)
         assert any("in the counts" in test for test in defects(OF_COUNTS, 40_000))
 
-    def alike(exchange: Exchange, vectors: Any, starts: np.ndarray, orders: Any) -> np.ndarray:
-        return np.repeat(np.arange(starts.size)[:, None] % 2, exchange.messages, axis=1)
+    def alike(plan: MessagePlan, vectors: Any, starts: np.ndarray, orders: Any) -> np.ndarray:
+        return np.repeat(np.arange(starts.size)[:, None] % 2, plan.messages, axis=1)
 
-    monkeypatch.setattr(Exchange, "said", alike)
+    monkeypatch.setattr(MessagePlan, "said", alike)
     of_each = {"the longest of some contributions", "two contributions that are far apart"}
     assert defects(OF_COUNTS, 1000) == of_each
 
