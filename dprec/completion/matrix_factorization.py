@@ -75,9 +75,9 @@ class CellsOfRows:
         """
         from dprec.kernels.least_squares import gather
 
-        sums, reached = (np.empty((rows.stop - rows.start, n)) for n in (moments.shape[1], linear))
-        gather(sums, reached, rows.start, self.indptr, self.others, self.weights, self.targets, moments)
-        return sums, reached
+        sums, target_sums = (np.empty((rows.stop - rows.start, n)) for n in (moments.shape[1], linear))
+        gather(sums, target_sums, rows.start, self.indptr, self.others, self.weights, self.targets, moments)
+        return sums, target_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,12 +231,12 @@ class _Solution:
         self._packed = self._precision[np.triu_indices(len(self._precision))]
         self._pivots = np.diag(np.linalg.cholesky(self._precision)) ** 2
 
-    def fill(self, rows: slice, sums: Floats, reached: Floats) -> float:
+    def fill(self, rows: slice, sums: Floats, target_sums: Floats) -> float:
         """Solve some rows, given their sums; return their share of the misfit; see `misfit`."""
         from dprec.kernels.least_squares import solve
 
         means, covariances = self.side.means[rows], self.side.covariances[rows]
-        return float(solve(means, covariances, sums, reached, self._packed, self._pivots, self._noise))
+        return float(solve(means, covariances, sums, target_sums, self._packed, self._pivots, self._noise))
 
     def solve(self, cells: CellsOfRows, moments: Float32s) -> list[float]:
         """Solve all rows; return the shares of the misfit."""
@@ -248,8 +248,8 @@ class _Solution:
         The sums of w E[x x^T] are the noise times what the posterior's precision has more than the prior's.
         """
         entities, width = self.side.means.shape
-        beyond = width - float((self._precision * self.side.second_moments).sum())
-        return float(sum(shares) + self._noise * entities * beyond)
+        determined = width - float((self._precision * self.side.second_moments).sum())
+        return float(sum(shares) + self._noise * entities * determined)
 
 
 def solve_in_turn(
@@ -262,8 +262,8 @@ def solve_in_turn(
     new_users, new_items = _Solution(users, noise), _Solution(items, noise)
     moments = items.all_moments(np.float32)
     if cells.by_item is None:
-        sums, reached = _sums_by_item(new_users, cells.by_user, moments)
-        shares = items.map(lambda rows: new_items.fill(rows, sums[rows], reached[rows]))
+        sums, target_sums = _sums_by_item(new_users, cells.by_user, moments)
+        shares = items.map(lambda rows: new_items.fill(rows, sums[rows], target_sums[rows]))
     else:
         new_users.solve(cells.by_user, moments)
         shares = new_items.solve(cells.by_item, new_users.side.all_moments(np.float32))
@@ -281,15 +281,22 @@ def _sums_by_item(users: _Solution, cells: CellsOfRows, moments: Float32s) -> li
     from dprec.kernels.least_squares import scatter
 
     def take(rows: slice) -> tuple[Floats, Floats]:
-        sums, reached = np.zeros(moments.shape), np.zeros((len(moments), users.linear))
+        sums, target_sums = np.zeros(moments.shape), np.zeros((len(moments), users.linear))
         for start in range(rows.start, rows.stop, users.side.block):
             block = slice(start, min(start + users.side.block, rows.stop))
             users.fill(block, *cells.sums(block, moments, users.linear))
             user_moments = users.side.moments(block)
             scatter(
-                sums, reached, start, cells.indptr, cells.others, cells.weights, cells.targets, user_moments
+                sums,
+                target_sums,
+                start,
+                cells.indptr,
+                cells.others,
+                cells.weights,
+                cells.targets,
+                user_moments,
             )
-        return sums, reached
+        return sums, target_sums
 
     entities = len(users.side.means)
     parts = factors.map_blocks(take, entities, -(-entities // _RANGES))

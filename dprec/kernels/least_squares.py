@@ -2,7 +2,7 @@
 
 An entity (a user, or an item) has a bias b and factors f. Its moments are those of z = (1, b, f): the upper
 triangle of E[z z^T], row by row, which begins with E[z]. Over cells with weights w and ratings r, the other
-side's problems sum w E[z z^T], and apart from it w r E[z] (``reached``).
+side's problems sum w E[z z^T], and apart from it w r E[z] (``target_sums``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def write_moments(moments: Written[Table[Floats]], means: Table[Floats], covaria
 @compiled
 def gather(
     sums: Written[Table[Floats]],
-    reached: Written[Table[Floats]],
+    target_sums: Written[Table[Floats]],
     first: int,
     indptr: Ints,
     others: Int32s,
@@ -45,7 +45,7 @@ def gather(
     """Sum the other side's moments over the cells of some rows, from the first; ``targets`` are w r."""
     for row in range(sums.shape[0]):
         sums[row, :] = 0.0
-        reached[row, :] = 0.0
+        target_sums[row, :] = 0.0
         start, end = indptr[first + row], indptr[first + row + 1]
         fours = end - (end - start) % 4
         for cell in range(start, fours, 4):
@@ -56,21 +56,21 @@ def gather(
                     r * moments[c, column] + s * moments[d, column]
                 )
             p, q, r, s = targets[cell], targets[cell + 1], targets[cell + 2], targets[cell + 3]
-            for column in range(reached.shape[1]):
-                reached[row, column] += (p * moments[a, column] + q * moments[b, column]) + (
+            for column in range(target_sums.shape[1]):
+                target_sums[row, column] += (p * moments[a, column] + q * moments[b, column]) + (
                     r * moments[c, column] + s * moments[d, column]
                 )
         for cell in range(fours, end):
             for column in range(sums.shape[1]):
                 sums[row, column] += weights[cell] * moments[others[cell], column]
-            for column in range(reached.shape[1]):
-                reached[row, column] += targets[cell] * moments[others[cell], column]
+            for column in range(target_sums.shape[1]):
+                target_sums[row, column] += targets[cell] * moments[others[cell], column]
 
 
 @compiled
 def scatter(
     sums: Written[Table[Floats]],
-    reached: Written[Table[Floats]],
+    target_sums: Written[Table[Floats]],
     first: int,
     indptr: Ints,
     others: Int32s,
@@ -84,8 +84,8 @@ def scatter(
             other, weight, target = others[cell], np.float64(weights[cell]), np.float64(targets[cell])
             for column in range(sums.shape[1]):
                 sums[other, column] += weight * moments[row, column]
-            for column in range(reached.shape[1]):
-                reached[other, column] += target * moments[row, column]
+            for column in range(target_sums.shape[1]):
+                target_sums[other, column] += target * moments[row, column]
 
 
 @compiled
@@ -153,7 +153,7 @@ def _write_equations(
     factor: Written[Table[Floats]],
     target: Written[Table[Floats]],
     sums: Table[Floats],
-    reached: Table[Floats],
+    target_sums: Table[Floats],
     begin: int,
     precision: Floats,
     noise: float,
@@ -171,7 +171,7 @@ def _write_equations(
         with_rating, with_bias = (1 + j, 1 + width + j) if j > 0 else (0, 1)
         for lane in range(_LANES):
             row = min(begin + lane, last)
-            target[j, lane] = (reached[row, with_rating] - sums[row, with_bias]) * share
+            target[j, lane] = (target_sums[row, with_rating] - sums[row, with_bias]) * share
 
 
 @compiled
@@ -179,7 +179,7 @@ def solve(
     means: Written[Table[Floats]],
     covariances: Written[Table[Floats]],
     sums: Table[Floats],
-    reached: Table[Floats],
+    target_sums: Table[Floats],
     precision: Floats,
     pivots: Floats,
     noise: float,
@@ -196,7 +196,7 @@ def solve(
     total = 0.0
     for begin in range(0, rows, _LANES):
         end = min(begin + _LANES, rows)
-        _write_equations(factor, target, sums, reached, begin, precision, noise)
+        _write_equations(factor, target, sums, target_sums, begin, precision, noise)
         _factorise(factor, pivots)
         _invert(inverse, factor, width)
         mean[:] = 0.0
@@ -211,7 +211,7 @@ def solve(
                 for row in range(begin, end):
                     covariances[row, place] = -factor[place, row - begin]
         for row in range(begin, end):
-            total += sums[row, 1 + width] - 2.0 * reached[row, 1]
+            total += sums[row, 1 + width] - 2.0 * target_sums[row, 1]
             for i in range(width):
                 means[row, i] = mean[i, row - begin]
                 total -= noise * means[row, i] * target[i, row - begin]

@@ -399,16 +399,16 @@ def posterior_means(noisy: Floats, deviation: float, base: Floats) -> Floats:
     base : ndarray, shape (numbers,)
         Above 0.
     """
-    fitted: Ints | slice = slice(None)
+    sample: Ints | slice = slice(None)
     if noisy.size > _FITTED:
-        fitted = (np.arange(_FITTED) * _GOLDEN % 1.0 * noisy.size).astype(np.int64)
-    prior = _prior(noisy[fitted], deviation, base[fitted])
+        sample = (np.arange(_FITTED) * _GOLDEN % 1.0 * noisy.size).astype(np.int64)
+    prior = _prior(noisy[sample], deviation, base[sample])
     means = np.empty(noisy.size)
     for block in _blocks(noisy.size):
         centres, variances = _components(base[block])
-        within = centres + variances / (variances + deviation**2) * (noisy[block, None] - centres)
+        component_means = centres + variances / (variances + deviation**2) * (noisy[block, None] - centres)
         weights = _likelihoods(noisy[block], deviation, base[block]) * prior
-        means[block] = (weights * within).sum(axis=1) / weights.sum(axis=1)
+        means[block] = (weights * component_means).sum(axis=1) / weights.sum(axis=1)
     return np.maximum(means, 0.0)
 
 

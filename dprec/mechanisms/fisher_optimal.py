@@ -47,8 +47,10 @@ class FisherOptimal(Mechanism):
         root = np.sqrt(np.array(shares) / sum(shares))
         middle = float(root**2 @ scale.values)
         # Of least norm: where there is a choice, symbols read as near to the mean as they can.
-        read = np.linalg.lstsq(probabilities * root[:, None], (scale.values - middle) * root, rcond=None)[0]
-        return Channel.from_probabilities(probabilities, scale.values, middle + read, epsilon)
+        deviations = np.linalg.lstsq(
+            probabilities * root[:, None], (scale.values - middle) * root, rcond=None
+        )[0]
+        return Channel.from_probabilities(probabilities, scale.values, middle + deviations, epsilon)
 
 
 @lru_cache(maxsize=256)
@@ -64,10 +66,10 @@ def _best(shares: tuple[float, ...], variance: float, epsilon: float) -> Floats:
     columns = np.where(patterns(len(shares)), 1.0, np.exp(-epsilon))
     gains = information(columns, shares, variance)
     solution = linprog(-gains / gains.max(), A_eq=columns, b_eq=np.ones(len(shares)), method="highs")
-    used = columns[:, solution.x > _UNUSED]
+    columns_in_use = columns[:, solution.x > _UNUSED]
     # The solver keeps the sums to 1e-7 only; the columns in use determine their weights exactly.
-    weights = np.linalg.lstsq(used, np.ones(len(shares)), rcond=None)[0]
-    return used * weights
+    weights = np.linalg.lstsq(columns_in_use, np.ones(len(shares)), rcond=None)[0]
+    return columns_in_use * weights
 
 
 def patterns(levels: int) -> Bools:
@@ -76,8 +78,8 @@ def patterns(levels: int) -> Bools:
     All choices up to ten levels; beyond, runs of neighbouring levels and their complements.
     """
     if levels <= _ALL_PATTERNS_UP_TO:
-        every = np.array(list(product([False, True], repeat=levels))[1:-1])
-        return every.T
+        choices = np.array(list(product([False, True], repeat=levels))[1:-1])
+        return choices.T
     first, last = np.triu_indices(levels)
     level = np.arange(levels)[:, None]
     runs = ((level >= first) & (level <= last))[:, ~((first == 0) & (last == levels - 1))]

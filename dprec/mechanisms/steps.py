@@ -26,8 +26,8 @@ _SAME = 1e-12
 def edges_of(*places: Floats) -> Floats:
     """Return all places in ascending order, those that differ by rounding only once."""
     edges = np.unique(np.concatenate([np.ravel(place) for place in places]))
-    apart = np.diff(edges) > _SAME * (edges[-1] - edges[0])
-    return edges[np.append(True, apart)]
+    distinct = np.diff(edges) > _SAME * (edges[-1] - edges[0])
+    return edges[np.append(True, distinct)]
 
 
 def wave(left: Floats, right: Floats, low: float, high: float, epsilon: float) -> tuple[Floats, Floats]:
@@ -56,8 +56,8 @@ def on_scale(
     scale: RatingScale, probabilities: Floats, values: Floats, epsilon: float, low: float = -1.0
 ) -> Channel:
     """Return the channel to values on an interval up to 1, also beyond its ends, as values on a scale."""
-    read = scale.low + (scale.high - scale.low) * (values - low) / (1.0 - low)
-    return Channel.from_probabilities(probabilities, scale.values, read, epsilon)
+    symbol_values = scale.low + (scale.high - scale.low) * (values - low) / (1.0 - low)
+    return Channel.from_probabilities(probabilities, scale.values, symbol_values, epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)

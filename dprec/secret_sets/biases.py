@@ -102,18 +102,18 @@ def learned_biases(
         for residual_sum, weight in zip(residuals, weights, strict=True):
             evidence = expected * residual_sum.sums + squares * residual_sum.known / OWN_DEVIATION
             target += weight * evidence / OWN_DEVIATION
-        along = _Along.nothing(expected.size)
+        joint = _JointEvidence.nothing(expected.size)
         if of_features is not None:
-            along = _Along.of(of_features, counts, users)
-            target = target + along.columns @ along.pull
-        means, bias_variances, coefficients = _posterior(precision, target, along, design, variances, spread)
-        around, within = means - design @ coefficients, 1 / (precision + 1 / spread)
-        spread = (float((around**2 + within).sum()) + prior) / (means.size + _PRIOR_ITEMS)
+            joint = _JointEvidence.of(of_features, counts, users)
+            target = target + joint.columns @ joint.pull
+        means, bias_variances, coefficients = _posterior(precision, target, joint, design, variances, spread)
+        deviations, conditional_variances = means - design @ coefficients, 1 / (precision + 1 / spread)
+        spread = (float((deviations**2 + conditional_variances).sum()) + prior) / (means.size + _PRIOR_ITEMS)
         linear, quadratic = _nothing(expected), _nothing(expected)
         for residual_sum, weight in zip(residuals, weights, strict=True):
-            moved = (means - residual_sum.known) / OWN_DEVIATION
-            linear += weight * moved * residual_sum.sums
-            quadratic += weight * (moved**2 + bias_variances / OWN_DEVIATION**2)
+            shifts = (means - residual_sum.known) / OWN_DEVIATION
+            linear += weight * shifts * residual_sum.sums
+            quadratic += weight * (shifts**2 + bias_variances / OWN_DEVIATION**2)
         counts = counts.given(linear, quadratic)
     return BiasPosterior(means - counts.shares @ means, bias_variances, counts, spread)
 
@@ -129,7 +129,7 @@ def _weights(residuals: list[ResidualSum], counts: Floats, users: int) -> list[F
 
 
 @dataclass(frozen=True, eq=False)
-class _Along:
+class _JointEvidence:
     """What a sum over features tells of all biases together."""
 
     columns: Floats
@@ -156,23 +156,23 @@ class _Along:
 def _posterior(
     precision: Floats,
     target: Floats,
-    along: _Along,
+    joint: _JointEvidence,
     design: Floats,
     variances: Floats,
     spread: float,
 ) -> tuple[Floats, Floats, Floats]:
     """Return means and variances of biases, and the coefficients of their regression.
 
-    The precision of the biases is diagonal, but for what is known ``along`` columns and for the regression:
+    The precision of the biases is diagonal, but for what is known of all jointly and for the regression:
     (X V X^T + t I)^-1 = I / t - X (V^-1 + X^T X / t)^-1 X^T / t^2.
     """
     inner = np.linalg.inv(np.diag(1 / variances) + design.T @ design / spread)
     diagonal = precision + 1 / spread
-    low = np.hstack([design / spread, along.columns])
+    low = np.hstack([design / spread, joint.columns])
     middle = np.zeros((low.shape[1], low.shape[1]))
     width = design.shape[1]
     middle[:width, :width] = -inner
-    middle[width:, width:] = along.weight * np.eye(along.pull.size)
+    middle[width:, width:] = joint.weight * np.eye(joint.pull.size)
     scaled = low / diagonal[:, None]
     correction = np.linalg.solve(np.eye(len(middle)) + middle @ (low.T @ scaled), middle)
     means = target / diagonal - scaled @ (correction @ (scaled.T @ target))

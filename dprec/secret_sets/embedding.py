@@ -36,10 +36,10 @@ def embeddings_of(sums: Floats, deviation: float, counts: Floats, users: int) ->
     total = max(float(counts.sum()), np.finfo(float).tiny)
     shares = counts / total
     # What all items have in common says nothing about who rates what.
-    apart = sums - counts[:, None] * (sums.sum(axis=0) / total)
+    residuals = sums - counts[:, None] * (sums.sum(axis=0) / total)
     noise = deviation**2 + counts * (users / total / width)
     weights = counts / np.maximum(noise, np.finfo(float).tiny)
-    weighted = apart * weights[:, None]
+    weighted = residuals * weights[:, None]
     scale = max(float(((counts * weights) ** 2).sum()), np.finfo(float).tiny)
     spread = weights**2 * noise
     covariance = (weighted.T @ weighted - np.eye(width) * spread.sum()) / scale
@@ -51,10 +51,10 @@ def embeddings_of(sums: Floats, deviation: float, counts: Floats, users: int) ->
     significant = np.flatnonzero(values > edge)[::-1][:_MOST]
     if not significant.size:
         return np.zeros((n_items, 0))
-    strengths, along = values[significant], apart @ vectors[:, significant]
+    strengths, projections = values[significant], residuals @ vectors[:, significant]
     signal = counts[:, None] ** 2 * strengths
     gains = signal / (signal + noise[:, None])
-    means = gains * along / np.maximum(counts, np.finfo(float).tiny)[:, None]
+    means = gains * projections / np.maximum(counts, np.finfo(float).tiny)[:, None]
     spreads = np.sqrt(np.maximum(shares @ means**2, np.finfo(float).tiny))
     # Deviations as those of dprec.completion: the root of the singular values.
     by_strength = (strengths / strengths[0]) ** 0.25 * np.sqrt(shares @ gains)

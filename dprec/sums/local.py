@@ -225,11 +225,11 @@ class LocalAggregation(Aggregation):
         """Return which reports are valid, and the seeds and candidates in those that are not empty."""
         pieces = Pieces.of(reports)
         sent = pieces.sizes == self._report.itemsize
-        read = np.frombuffer(pieces.chosen(np.flatnonzero(sent)).data, dtype=self._report)
-        exist = read["candidate"] < self.reports.candidates
+        records = np.frombuffer(pieces.chosen(np.flatnonzero(sent)).data, dtype=self._report)
+        exist = records["candidate"] < self.reports.candidates
         valid = pieces.sizes == 0
         valid[sent] = exist
-        return valid, read["seed"][exist].astype(np.uint64), read["candidate"][exist].astype(np.int64)
+        return valid, records["seed"][exist].astype(np.uint64), records["candidate"][exist].astype(np.int64)
 
 
 def _with_norm_1(vectors: Vectors, n_rows: int) -> tuple[Ints, Ints, Floats]:

@@ -46,15 +46,15 @@ class Bounds:
         """
         of_number = skellam_tail(variance, _BEYOND_ONE / size)
         of_squares = _deviating(size * (2 * variance**2 + variance), of_number**2)
-        across = _deviating(variance * norm**2, float(largest))
-        squares = norm**2 + size * variance + of_squares + 2 * across
+        of_products = _deviating(variance * norm**2, float(largest))
+        squares = norm**2 + size * variance + of_squares + 2 * of_products
         return cls(largest + of_number, squares)
 
     def hold(self, vector: Ints) -> bool:
         """Return whether a vector keeps to them."""
         # Numbers within the largest have squares that floating point adds up well.
-        within = int(np.abs(vector).max(initial=0)) <= self.largest
-        return within and float((vector.astype(np.float64) ** 2).sum()) <= self.squares
+        in_range = int(np.abs(vector).max(initial=0)) <= self.largest
+        return in_range and float((vector.astype(np.float64) ** 2).sum()) <= self.squares
 
     def filled(self, signs: Ints) -> Ints:
         """Return a vector that fills them with numbers that are alike, of some signs or 0.

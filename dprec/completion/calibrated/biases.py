@@ -396,8 +396,8 @@ class ProfileFit:
 
         def regressed(coefficients: Floats, middle: float, spread: float) -> Floats:
             """Return what popularity and features say of every bias, shape (items, points)."""
-            along = coefficients[0] * ((self.grid - middle) / np.sqrt(spread))
-            return (self.features @ coefficients[1:])[:, None] + along
+            of_popularity = coefficients[0] * ((self.grid - middle) / np.sqrt(spread))
+            return (self.features @ coefficients[1:])[:, None] + of_popularity
 
         expected = regressed(self.coefficients, self.middle, self.spread)
         # Of the difference, given p alone.
@@ -407,23 +407,23 @@ class ProfileFit:
         log_weights -= (shares[1][:, None] - slope * expected) ** 2 / (2 * variances)
         weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
-        around = 1 / (1 / self.around + slope**2 / noise)
-        means = (expected / self.around + shares[1][:, None] * slope / noise) * around
+        bias_variance = 1 / (1 / self.around + slope**2 / noise)
+        means = (expected / self.around + shares[1][:, None] * slope / noise) * bias_variance
         mean = (weights * means).sum(axis=1)
         # The mean and the variance of log p, both averaged with what is expected.
         items = len(weights) + _ITEMS_SO_POPULAR
         middle = (float((weights @ self.grid).sum()) + _ITEMS_SO_POPULAR * typical) / items
-        apart = float((weights @ (self.grid - middle) ** 2).sum())
-        spread = (apart + _ITEMS_SO_POPULAR * _SPREAD) / items
+        grid_squares = float((weights @ (self.grid - middle) ** 2).sum())
+        spread = (grid_squares + _ITEMS_SO_POPULAR * _SPREAD) / items
         deviations = (self.grid - middle) / np.sqrt(spread)
         coefficients = self._coefficients(weights, shares[1], slope, variances, deviations)
         squared_deviations = (means - regressed(coefficients, middle, spread)) ** 2
-        squares = float((weights * (squared_deviations + around)).sum())
+        squares = float((weights * (squared_deviations + bias_variance)).sum())
         unrated = float((shares[0] - weights @ values).mean())
         return replace(
             self,
             means=mean,
-            variances=(weights * (means**2 + around)).sum(axis=1) - mean**2,
+            variances=(weights * (means**2 + bias_variance)).sum(axis=1) - mean**2,
             popularity=weights,
             coefficients=coefficients,
             middle=middle,

@@ -175,11 +175,11 @@ class Calibrated(Completion):
         embeddings = np.ascontiguousarray(embedding.items[:, : self.slopes])
         n_users, n_items = len(of_users), len(of_items)
         user_factors = _START_NOISE * generator(seed, "factors").standard_normal((n_users, factors))
-        along = embedding.users[:, :factors]
+        user_embeddings = embedding.users[:, :factors]
         # The columns with standard deviation 1; a constant one stays as it is.
-        deviations = along.std(axis=0)
-        user_factors[:, : along.shape[1]] += _START_EMBEDDINGS * (
-            along / np.where(deviations > 0, deviations, 1.0)
+        deviations = user_embeddings.std(axis=0)
+        user_factors[:, : user_embeddings.shape[1]] += _START_EMBEDDINGS * (
+            user_embeddings / np.where(deviations > 0, deviations, 1.0)
         )
         return LatentRatings(
             users,

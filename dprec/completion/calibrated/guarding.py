@@ -75,9 +75,9 @@ def without_most_favourable(
     """
     order = np.lexsort((-slopes, owners))
     owners, slopes, counts = owners[order], slopes[order], counts[order]
-    through = np.concatenate([[0], np.cumsum(counts)])
-    before = through[:-1] - through[np.searchsorted(owners, owners)]
-    remaining = counts - np.clip(n_malicious - before, 0, counts) * (slopes > 0)
+    cumulative = np.concatenate([[0], np.cumsum(counts)])
+    preceding = cumulative[:-1] - cumulative[np.searchsorted(owners, owners)]
+    remaining = counts - np.clip(n_malicious - preceding, 0, counts) * (slopes > 0)
     return np.bincount(owners, weights=remaining * slopes, minlength=n_items).astype(np.float64)
 
 
@@ -124,10 +124,10 @@ def guarded_priors(
     spread = math.sqrt(float(counts @ (logarithms - mean) ** 2) / total) or 1.0
     least = int(counts[counts > 0].min(initial=counts.max(initial=0)))
     grid = np.arange(least, int(counts.max(initial=0)) + 1)
-    apart = embedding.count_reliability * (np.log1p(grid) - mean)
-    popularity = apart / spread
+    centred = embedding.count_reliability * (np.log1p(grid) - mean)
+    popularity = centred / spread
     expected = coefficients[0] + coefficients[1] * popularity + coefficients[2] * (popularity**2 - 1)
-    expected += LIKED * embedding.count_reliability * apart
+    expected += LIKED * embedding.count_reliability * centred
     rising = np.minimum.accumulate(expected[::-1])[::-1]
     priors = rising[np.maximum(counts - n_malicious - least, 0)]
     if catalogue is not None:

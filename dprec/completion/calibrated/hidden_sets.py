@@ -247,13 +247,13 @@ def _solved(
 
     slopes, information = np.zeros((len(counts), 2)), np.zeros((len(counts), 3))
     at = side.means[:, None, :] + others.means
-    around = at[..., :1] + _NODES * np.sqrt(side.covariances[:, :1, :1])
+    propensities = at[..., :1] + _NODES * np.sqrt(side.covariances[:, :1, :1])
     flat = (len(counts), -1)
     add_evidence(
         slopes,
         information,
         np.ascontiguousarray(at[..., 1]),
-        expit(around).reshape(flat),
+        expit(propensities).reshape(flat),
         _MASSES,
         counts.reshape(flat),
         others.sizes.astype(np.float64),

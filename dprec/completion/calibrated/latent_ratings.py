@@ -161,11 +161,11 @@ class Cells:
         dimensions); ``of_items``, ``moments``: means of what they are multiplied by, and second moments,
         shapes (items, dimensions) and (items, dimensions, dimensions).
         """
-        about = _normal((self.users, self.items), means, of_items, moments, self.looked_up(latent))
+        from_reports = _normal((self.users, self.items), means, of_items, moments, self.looked_up(latent))
         if self.counts is None:
-            return about
-        more = self.counts.about_users(self.counts.at(latent), self.counted, of_items, means)
-        return about[0] + more[0], about[1] + more[1]
+            return from_reports
+        from_counts = self.counts.about_users(self.counts.at(latent), self.counted, of_items, means)
+        return from_reports[0] + from_counts[0], from_reports[1] + from_counts[1]
 
     def about_items(
         self, latent: Floats, means: Floats, of_users: Floats, moments: Floats
@@ -221,14 +221,14 @@ class LatentRatings:
         """Solve the item biases; counts tell about their regression only."""
         latent = self.means(cells.users, cells.items)
         ones = np.ones_like(self.users.means)
-        about = cells.about_items(latent, self.items.means, ones, ones[:, :, None])
-        rows = None
+        equations = cells.about_items(latent, self.items.means, ones, ones[:, :, None])
+        of_coefficients = None
         if cells.counts is not None:
             linearised, coefficients = cells.counts.at(latent), self.items.coefficients[:, 0]
-            rows = cells.counts.about_coefficients(
+            of_coefficients = cells.counts.about_coefficients(
                 linearised, cells.counted, self.items.features, coefficients, self.users.variances
             )
-        return replace(self, items=self.items.solved(*about, rows))
+        return replace(self, items=self.items.solved(*equations, of_coefficients))
 
     def with_user_biases(self, cells: Cells) -> Self:
         """Solve the user biases."""
@@ -243,21 +243,25 @@ class LatentRatings:
         """Solve the user slopes, and learn their variances."""
         latent = self.means(cells.users, cells.items)
         outer = self.embeddings[:, :, None] * self.embeddings[:, None, :]
-        about = cells.about_users(latent, self.slopes.means, self.embeddings, outer)
-        return replace(self, slopes=self.slopes.posterior(*about).learned())
+        equations = cells.about_users(latent, self.slopes.means, self.embeddings, outer)
+        return replace(self, slopes=self.slopes.posterior(*equations).learned())
 
     def with_item_factors(self, cells: Cells, *, learn: bool) -> Self:
         """Solve the item factors; learn their variances if asked to."""
-        latent, by = self.means(cells.users, cells.items), self.user_factors
-        about = cells.about_items(latent, self.item_factors.means, by.means, by.second_moments)
-        item_factors = self.item_factors.posterior(*about)
+        latent, user_factors = self.means(cells.users, cells.items), self.user_factors
+        equations = cells.about_items(
+            latent, self.item_factors.means, user_factors.means, user_factors.second_moments
+        )
+        item_factors = self.item_factors.posterior(*equations)
         return replace(self, item_factors=item_factors.learned() if learn else item_factors)
 
     def with_user_factors(self, cells: Cells) -> Self:
         """Solve the user factors, learn their variances, and move their scale to the item factors."""
-        latent, by = self.means(cells.users, cells.items), self.item_factors
-        about = cells.about_users(latent, self.user_factors.means, by.means, by.second_moments)
-        user_factors = self.user_factors.posterior(*about).learned()
+        latent, item_factors = self.means(cells.users, cells.items), self.item_factors
+        equations = cells.about_users(
+            latent, self.user_factors.means, item_factors.means, item_factors.second_moments
+        )
+        user_factors = self.user_factors.posterior(*equations).learned()
         scale = np.sqrt(user_factors.spreads + user_factors.regressed.var(axis=0))
         return replace(
             self, user_factors=user_factors.scaled(1 / scale), item_factors=self.item_factors.scaled(scale)
@@ -269,19 +273,19 @@ def _normal(
     means: Floats,
     vectors: Floats,
     moments: Floats,
-    read: tuple[Floats, Floats],
+    derivatives: tuple[Floats, Floats],
 ) -> tuple[Floats, Floats]:
     """Return the normal equations of the owners' vectors: ``precision`` and ``target``.
 
     ``cells``: owners and others; ``means``: means of the owners' vectors; ``vectors``, ``moments``: means and
-    second moments of the others'; ``read``: slopes and information of the reports.
+    second moments of the others'; ``derivatives``: slopes and information of the reports.
     """
     from dprec.kernels.effects import normal_equations
 
     (owners, dimensions), target = means.shape, np.zeros_like(means)
     precision = np.zeros((owners, dimensions * dimensions))
     flat = moments.reshape(len(vectors), precision.shape[1])
-    normal_equations(precision, target, *cells, means, vectors, flat, *read)
+    normal_equations(precision, target, *cells, means, vectors, flat, *derivatives)
     return precision.reshape(owners, dimensions, dimensions), target
 
 

@@ -129,15 +129,15 @@ class Regressed:
         shape = self.coefficients.shape[::-1]
         prior = np.outer(self.coefficient_variances, np.broadcast_to(self.expected.ratios, shape[1]))
         through = np.eye(shape[0]) - precision @ _inverse(precision + _inverse(self.spread))
-        weights, around = through @ precision, target - _times(precision, self.expected.centre)
+        weights, residual_target = through @ precision, target - _times(precision, self.expected.centre)
         weighted = np.moveaxis(weights, 0, -1)[:, :, None, :] * self.features.T
         across = (weighted @ self.features).swapaxes(1, 2)
         system = across.reshape(prior.size, prior.size) + np.diag(1 / prior.ravel())
-        pulled = _times(through, around).T @ self.features
+        right_side = _times(through, residual_target).T @ self.features
         if about_coefficients is not None:
-            system, pulled = system + about_coefficients[0], pulled + about_coefficients[1]
+            system, right_side = system + about_coefficients[0], right_side + about_coefficients[1]
         covariance = np.linalg.inv(system)
-        coefficients = (covariance @ pulled.ravel()).reshape(shape)
+        coefficients = (covariance @ right_side.ravel()).reshape(shape)
         moments = (coefficients**2 + np.diag(covariance).reshape(shape)) / self.expected.ratios
         solution = replace(self, coefficients=coefficients.T).posterior(precision, target)
         # The variances of coefficients, averaged with the expected ones.

@@ -99,15 +99,15 @@ def fit_biases(
     curvature = likelihood.information
     for _ in range(300):
         candidate, _ = biases.stepped(users, items, slopes, curvature, ridge)
-        reached, slopes_there = likelihood.value_and_slopes(candidate.at(users, items))
-        reached += candidate.penalty(ridge)
-        if not reached <= value:
+        candidate_value, candidate_slopes = likelihood.value_and_slopes(candidate.at(users, items))
+        candidate_value += candidate.penalty(ridge)
+        if not candidate_value <= value:
             curvature *= 2  # With enough curvature, the model bounds the objective from above.
             if curvature > 1e6 * likelihood.link.largest_curvature:
                 break
             continue
-        settled = value - reached <= _SETTLED * max(abs(value), 1.0)
-        biases, value, slopes = candidate, reached, slopes_there
+        settled = value - candidate_value <= _SETTLED * max(abs(value), 1.0)
+        biases, value, slopes = candidate, candidate_value, candidate_slopes
         if settled:
             break
     return biases

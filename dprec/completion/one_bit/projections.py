@@ -97,20 +97,20 @@ def project_bounded(matrix: Floats, radius: float, bound: float) -> Floats:
     dual, penalty = np.zeros_like(matrix), _PENALTY
     for iteration in range(1, 1001):
         target = (matrix + penalty * (clipped - dual)) / (1 + penalty)
-        inside, before = project(target), clipped
+        inside, previous = project(target), clipped
         relaxed = _RELAXATION * inside + (1 - _RELAXATION) * clipped
         clipped = np.clip(relaxed + dual, -bound, bound)
         dual += relaxed - clipped
         if iteration % _CHECK_EVERY:
             continue
-        apart, moved = np.abs(inside - clipped).max(), np.abs(clipped - before).max()
-        if max(apart, moved) <= _ADMM_TOLERANCE * bound:
+        gap, movement = np.abs(inside - clipped).max(), np.abs(clipped - previous).max()
+        if max(gap, movement) <= _ADMM_TOLERANCE * bound:
             inside = project.whole(target)
             if np.abs(inside - clipped).max() <= _ADMM_TOLERANCE * bound:
                 break
         # Long steps lead far out of the box, and no single penalty suits the whole way back.
-        if max(apart, moved) > _UNBALANCED * min(apart, moved):
-            factor = 2.0 if apart > moved else 0.5
+        if max(gap, movement) > _UNBALANCED * min(gap, movement):
+            factor = 2.0 if gap > movement else 0.5
             penalty *= factor
             dual /= factor
     inside *= min(1.0, bound / np.abs(inside).max())

@@ -235,30 +235,30 @@ def minimise(
     while len(objectives) <= iterations:
         ceiling = max(objectives[-3:])
         for _ in range(_HALVINGS):
-            following = domain.step(point, slopes, length)
-            reached = domain.cells(following)
-            value, steeper = likelihood.value_and_slopes(reached)
+            candidate = domain.step(point, slopes, length)
+            candidate_entries = domain.cells(candidate)
+            value, candidate_slopes = likelihood.value_and_slopes(candidate_entries)
             if not np.isfinite(value):
                 raise RunError(f"one-bit completion diverged in iteration {len(objectives)}: {value}")
-            if value <= ceiling + 1e-4 * float((slopes * (reached - entries)).sum()):
+            if value <= ceiling + 1e-4 * float((slopes * (candidate_entries - entries)).sum()):
                 break
             length /= 2
         else:
             reason = "line search"
             break
-        moved = norm_of(following, point)
+        movement = norm_of(candidate, point)
         # Projected steps grow with their length, and their ratio to it falls.
-        residual = moved / min(1.0, length) / max(1.0, norm_of(point))
-        curved = float(((reached - entries) * (steeper - slopes)).sum())
+        residual = movement / min(1.0, length) / max(1.0, norm_of(point))
+        curved = float(((candidate_entries - entries) * (candidate_slopes - slopes)).sum())
         if value < lowest:
-            best, lowest = following, value
+            best, lowest = candidate, value
         objectives.append(value)
-        point, entries, slopes = following, reached, steeper
+        point, entries, slopes = candidate, candidate_entries, candidate_slopes
         progress("completing", len(objectives) - 1, iterations)
         if residual <= tolerance:
             reason = "optimal"
             break
-        length = np.clip(moved**2 / curved, SHORTEST_STEP, LONGEST_STEP) if curved > 0 else LONGEST_STEP
+        length = np.clip(movement**2 / curved, SHORTEST_STEP, LONGEST_STEP) if curved > 0 else LONGEST_STEP
     return Solution(best, tuple(objectives), float(residual), reason, lowest)
 
 
@@ -295,8 +295,8 @@ def minimise_bounded(
     while reason != "optimal" and len(objectives) <= iterations:
         # The next X: near the other copy, likelier at the observed entries, and within +-alpha.
         beside = inside - dual
-        pulled = penalty * beside[observed] + curvature * within[observed] - slopes
-        beside[observed] = pulled / (penalty + curvature)
+        pull = penalty * beside[observed] + curvature * within[observed] - slopes
+        beside[observed] = pull / (penalty + curvature)
         within = np.clip(beside, -bound, bound, out=beside)
         value, slopes = likelihood.value_and_slopes(within[observed])
         if not np.isfinite(value):
@@ -304,17 +304,17 @@ def minimise_bounded(
         target = _RELAXATION * within
         target += (1 - _RELAXATION) * inside
         target += dual
-        before, inside = inside, project(target)
+        previous, inside = inside, project(target)
         factor = 1.0
         if len(objectives) % _CHECK_EVERY == 0 or len(objectives) == iterations:
-            apart, moved, residual = _residuals(within, inside, before, penalty)
+            gap, movement, residual = _residuals(within, inside, previous, penalty)
             if residual <= tolerance and _nuclear(within) <= ball.radius * (1 + _EXCESS * tolerance):
                 inside = project.whole(target)
-                apart, moved, residual = _residuals(within, inside, before, penalty)
+                gap, movement, residual = _residuals(within, inside, previous, penalty)
                 reason = "optimal" if residual <= tolerance else reason
             # Brings the distance of the copies and the movement of Z nearer to each other.
-            if max(apart, moved) > _UNBALANCED * min(apart, moved):
-                factor = 2.0 if apart > moved else 0.5
+            if max(gap, movement) > _UNBALANCED * min(gap, movement):
+                factor = 2.0 if gap > movement else 0.5
         penalty, dual = penalty * factor, (target - inside) / factor
         objectives.append(value)
         progress("completing", len(objectives) - 1, iterations)
@@ -329,7 +329,9 @@ def _nuclear(matrix: Floats) -> float:
     return float(np.sqrt(np.maximum(np.linalg.eigvalsh(gram(matrix)), 0.0)).sum())
 
 
-def _residuals(within: Floats, inside: Floats, before: Floats, penalty: float) -> tuple[float, float, float]:
+def _residuals(
+    within: Floats, inside: Floats, previous: Floats, penalty: float
+) -> tuple[float, float, float]:
     """Return how far the copies are apart, how far Z has moved, and the larger over the norm of Z."""
-    apart, moved = norm_of(within, inside), penalty * norm_of(inside, before)
-    return apart, moved, max(apart, moved) / max(1.0, norm_of(inside))
+    gap, movement = norm_of(within, inside), penalty * norm_of(inside, previous)
+    return gap, movement, max(gap, movement) / max(1.0, norm_of(inside))
