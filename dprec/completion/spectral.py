@@ -397,8 +397,8 @@ class _Solver:
         self.steps = self.largest_rank = 0
         side = min(observations.shape)
         self.complete = side if self._matrix(0.0).small else side - 1
-        self.most = min(settings.max_rank + 1, self.complete)
-        self.count = min(_FIRST, self.most)
+        self.most_values = min(settings.max_rank + 1, self.complete)
+        self.count = min(_FIRST, self.most_values)
         self.right_vectors: Floats | None = None
 
     def solve(self, rho: float) -> tuple[LowRank, float, float]:
@@ -440,7 +440,7 @@ class _Solver:
         self.progress("completing", self.steps, self.settings.iterations)
         is_met = abs(distance / rho - 1) <= _MET
         is_cut = self.multiplier == lowest and not is_met
-        ends = (is_met or (is_cut and self.count == self.most)) and moved.is_near(
+        ends = (is_met or (is_cut and self.count == self.most_values)) and moved.is_near(
             self.previous, _FINE * self.multiplier
         )
         if ends and decomposes and is_cut:
@@ -449,7 +449,7 @@ class _Solver:
                 f"cannot be met within max_rank {self.settings.max_rank}",
                 f"at least {(1 + 2 * _MET) * distance:.6g}, which that rank reaches",
             )
-        self.count = min(2 * self.count if is_cut else moved.rank + _SPARE, self.most)
+        self.count = min(2 * self.count if is_cut else moved.rank + _SPARE, self.most_values)
         self.right_vectors = self._start(leading.right)
         return ends
 
