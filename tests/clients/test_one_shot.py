@@ -30,7 +30,7 @@ from dprec.protocols.one_shot import OneShotProtocol
 from dprec.randomness import DRAWS, RunKeys
 from dprec.ratings import Ratings
 from dprec.reports import ProfileFamily
-from dprec.reports.counts import Counts
+from dprec.reports.counts import CountFollowUp
 from dprec.schedules import PermanentAnswers, RepeatedAnswers
 from dprec.wire import ItemListCodec, ReportCodec
 from tests import make
@@ -269,13 +269,13 @@ def context() -> Context:
     return Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config={})
 
 
-def counted(folder: Path, size: int = COUNTED) -> tuple[Population, Counts]:
+def counted(folder: Path, size: int = COUNTED) -> tuple[Population, CountFollowUp]:
     """Return users who all rated the same, and how their ratings without a bit are counted."""
     protocol = make.one_shot(BitsAndCounts(bits=0.4), PrivacyBudget(epsilon=1.5))
     populated(folder, table(np.tile(LEVELS, (COUNTED, 1))), protocol, size, seed=2)
     population = open_population(str(folder))
     counts = installed_follow_up(population)
-    assert isinstance(counts, Counts)
+    assert isinstance(counts, CountFollowUp)
     return population, counts
 
 

@@ -44,7 +44,7 @@ def mean_square(
 def least_told(aggregation: Aggregation, layout: Any, multiplier: float, told: float) -> float:
     """Return what is told without what rounding or sampling adds at most."""
     if isinstance(aggregation, ShuffledAggregation):
-        fakes = replace(aggregation._exchange(layout, multiplier), messages=0)
+        fakes = replace(aggregation._plan(layout, multiplier), messages=0)
         return fakes.deviation(USERS) ** 2
     return told if aggregation.trust == "central" else 0.9 * told
 

@@ -175,7 +175,7 @@ def test_a_projection_from_the_last_singular_vectors_comes_near_the_closest_poin
     assert 0 < np.linalg.norm(nearby - expected) <= 1e-4 * np.linalg.norm(expected)
     np.testing.assert_array_equal(project.whole(matrix + 1e-3 * further), expected)
     # Vectors of too few directions, or of others, are of no use: the whole matrix is decomposed.
-    project.near = random.normal(size=(shape[1], 3))
+    project.right_vectors = random.normal(size=(shape[1], 3))
     np.testing.assert_array_equal(project(matrix), closest)
 
 
