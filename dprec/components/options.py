@@ -248,8 +248,8 @@ def user_defined_classes(value: Any) -> list[type[Options]]:
     if not isinstance(value, Options):
         return []
     values = (getattr(value, field.name) for field in dataclasses.fields(value))
-    own = [] if is_ours(type(value)) else [type(value)]
-    return [*own, *(part for each in values for part in user_defined_classes(each))]
+    classes = [] if is_ours(type(value)) else [type(value)]
+    return [*classes, *(part for field_value in values for part in user_defined_classes(field_value))]
 
 
 def _is_named_by_its_class(options: type[Options]) -> bool:
@@ -307,8 +307,8 @@ def parse_json(group: type[GroupT], text: str | bytes) -> GroupT:
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
-        held = text.decode(errors="replace") if isinstance(text, bytes) else text
-        raise SettingError("", shown(repr(held)), "JSON") from None
+        content = text.decode(errors="replace") if isinstance(text, bytes) else text
+        raise SettingError("", shown(repr(content)), "JSON") from None
     return read(group, values)
 
 
@@ -395,11 +395,11 @@ _ModelT = TypeVar("_ModelT", bound=BaseModel)
 
 
 def _validated(
-    model: type[_ModelT], values: dict[str, Any], context: str | None = None, made: _ModelT | None = None
+    model: type[_ModelT], values: dict[str, Any], context: str | None = None, instance: _ModelT | None = None
 ) -> _ModelT:
     checker = model.__pydantic_validator__
     try:
-        checked: _ModelT = checker.validate_python(values, context=context, self_instance=made)
+        checked: _ModelT = checker.validate_python(values, context=context, self_instance=instance)
     except ValidationError as error:
         raise first_error(error, model) from None
     return checked
@@ -413,7 +413,7 @@ def first_error(error: ValidationError, model: type[BaseModel]) -> SettingError:
     errors = error.errors()
     first = errors[0]
     if first["type"] == "missing":
-        first = next((each for each in errors if each["type"] == "extra_forbidden"), first)
+        first = next((detail for detail in errors if detail["type"] == "extra_forbidden"), first)
     key, group = _place(first["loc"], model)
     name, fields = key.rpartition(".")[2], _fields(group)
     match first["type"]:
@@ -430,7 +430,7 @@ def first_error(error: ValidationError, model: type[BaseModel]) -> SettingError:
             # A component refuses its settings itself, and names the one at fault.
             return SettingError(f"{key}.{raised.key}".strip("."), raised.found, raised.accepted)
     # A key with several types has an error for each; its value may be whatever any of them accepts.
-    alike = [accepted_by(other) for other in errors if _place(other["loc"], model)[0] == key]
+    alike = [accepted_by(detail) for detail in errors if _place(detail["loc"], model)[0] == key]
     return SettingError(key, as_written(first["input"]), ", or ".join(dict.fromkeys(alike)))
 
 
@@ -512,9 +512,9 @@ class Registry(Generic[OptionsT]):
         claims: dict[str, str] = {}
         for point in _entry_points(self.group):
             by = f"{point.value} of {point.dist.name}" if point.dist else point.value
-            other = claims.get(point.name) or ("dprec" if point.name in self._components else None)
-            if other is not None and other != point.value:
-                found = f"{point.name}, which {other} and {by} both claim"
+            claimed = claims.get(point.name) or ("dprec" if point.name in self._components else None)
+            if claimed is not None and claimed != point.value:
+                found = f"{point.name}, which {claimed} and {by} both claim"
                 raise InputError(f"the entry points of {self.group}", found, "one package for each name")
             claims[point.name] = point.value
         return claims

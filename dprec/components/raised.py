@@ -32,19 +32,19 @@ class CodeError(Exception):
     @classmethod
     def of(cls, error: BaseException) -> "CodeError":
         """Return what an exception says that has just been caught."""
-        whole = escaped("".join(traceback.format_exception(error)))
+        whole_trace = escaped("".join(traceback.format_exception(error)))
         if isinstance(error, InputError | RunError):  # which says where by itself
             cause = error.__cause__
-            return cls(one_line(error), cause.own if isinstance(cause, cls) else "", whole)
-        said = out_of_memory(error) if isinstance(error, MemoryError) else with_kind(error)
+            return cls(one_line(error), cause.own if isinstance(cause, cls) else "", whole_trace)
+        message = out_of_memory(error) if isinstance(error, MemoryError) else with_kind(error)
         frames = traceback.StackSummary.extract(
             (frame, line) for frame, line in traceback.walk_tb(error.__traceback__) if _is_own(frame)
         )
         if not frames:
-            return cls(f"{said} (--debug shows where)", "", whole)
-        lines = "".join(["Traceback (most recent call last):\n", *frames.format(), said])
+            return cls(f"{message} (--debug shows where)", "", whole_trace)
+        lines = "".join(["Traceback (most recent call last):\n", *frames.format(), message])
         place = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}"
-        return cls(f"{said} ({place})", escaped(lines), whole)
+        return cls(f"{message} ({place})", escaped(lines), whole_trace)
 
 
 def _is_own(frame: FrameType) -> bool:

@@ -84,21 +84,21 @@ def deviations(whole: Options) -> tuple[Deviation, ...]:
     whole : Options
         A protocol, with its components; or a component alone.
     """
-    found, settings = list[Deviation](), list[Deviation]()
+    in_kinds, in_settings = list[Deviation](), list[Deviation]()
     kinds, papers = list[str](), list[tuple[str, ...]]()
     for key, part in _parts(whole, ""):
         kind = str(getattr(part, "kind", ""))
         if isinstance(part, Deviation):
-            settings.append(part)
+            in_settings.append(part)
         elif part.papers:
             kinds.append(kind)
             papers.append(part.papers)
         elif key:
-            found.append(Deviation(f"{key}.kind", kind, None, ""))
+            in_kinds.append(Deviation(f"{key}.kind", kind, None, ""))
     if papers and not set.intersection(*map(set, papers)):
-        sources = "; ".join(f"{kind}: {', '.join(own)}" for kind, own in zip(kinds, papers, strict=True))
-        found.append(Deviation("kind", " with ".join(kinds), None, sources))
-    return (*found, *settings)
+        sources = "; ".join(f"{kind}: {', '.join(keys)}" for kind, keys in zip(kinds, papers, strict=True))
+        in_kinds.append(Deviation("kind", " with ".join(kinds), None, sources))
+    return (*in_kinds, *in_settings)
 
 
 def papers_of(whole: Options) -> tuple[str, ...]:
@@ -107,8 +107,8 @@ def papers_of(whole: Options) -> tuple[str, ...]:
     A component of kind none does nothing that a paper would be named for.
     """
     parts = [part for _, part in _parts(whole, "") if isinstance(part, Options)]
-    own = (part.papers for part in parts if getattr(part, "kind", "") != "none")
-    return tuple(dict.fromkeys(paper for papers in own for paper in papers))
+    paper_keys = (part.papers for part in parts if getattr(part, "kind", "") != "none")
+    return tuple(dict.fromkeys(paper for papers in paper_keys for paper in papers))
 
 
 def _parts(options: Options, key: str) -> Iterator[tuple[str, Options | Deviation]]:
@@ -159,10 +159,10 @@ def one_of_classes(
     In a file, the value is identified by its kind; in Python, it is any instance of their base class. Where
     there is a registry, a file may name others that it finds.
     """
-    known = {kind_of(component): component for component in components}
+    by_kind = {kind_of(component): component for component in components}
     # Where there are none, all are from elsewhere.
-    named = functools.reduce(operator.or_, known.values()) if known else base
-    return Annotated[named, _Component(base, known, registry)]
+    named = functools.reduce(operator.or_, by_kind.values()) if by_kind else base
+    return Annotated[named, _Component(base, by_kind, registry)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,12 +182,15 @@ class _Component:
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         described = {kind: handler(schema_of(component)) for kind, component in self.known.items()}
-        chosen = {"propertyName": "kind", "mapping": {kind: each["$ref"] for kind, each in described.items()}}
+        chosen = {
+            "propertyName": "kind",
+            "mapping": {kind: described_kind["$ref"] for kind, described_kind in described.items()},
+        }
         named = {"oneOf": list(described.values()), "discriminator": chosen}
         if self.registry is None:
             return named
-        told = f"A user-defined {self.registry.name}, module:Class."
-        kind = {"type": "string", "pattern": ":", "description": told}
+        description = f"A user-defined {self.registry.name}, module:Class."
+        kind = {"type": "string", "pattern": ":", "description": description}
         elsewhere = {"type": "object", "properties": {"kind": kind}, "required": ["kind"]}
         return {"anyOf": [named if self.known else handler(schema_of(self.base)), elsewhere]}
 
@@ -209,13 +212,13 @@ class _Component:
             raise SettingError("", f"an instance of {type(value).__name__}", accepted)
         if not isinstance(value, Mapping):
             raise SettingError("", as_written(value), MAPPING)
-        known, kinds, kind = self.known, list(self.known), value.get("kind")
+        by_kind, kinds, kind = self.known, list(self.known), value.get("kind")
         if "kind" not in value:
             raise SettingError("kind", "missing", ", ".join(kinds) or ELSEWHERE)
-        if not isinstance(kind, str) or (self.registry is None and kind not in known):
+        if not isinstance(kind, str) or (self.registry is None and kind not in by_kind):
             raise SettingError("kind", as_written(kind), listed(kinds, kind) or ELSEWHERE)
-        if self.registry is None or kind in known:
-            return made(known[kind], value)
+        if self.registry is None or kind in by_kind:
+            return made(by_kind[kind], value)
         component = self.registry.find(kind)
         if is_ours(component):
             return made(component, value)

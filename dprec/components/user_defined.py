@@ -81,8 +81,8 @@ def redefined(component: type[Any]) -> frozenset[str]:
     """Return what of this distribution's classes a user-defined class defines anew, beside settings."""
     settings = {field.name for field in dataclasses.fields(component)}
     ours = {name for base in component.__mro__ if is_ours(base) for name in vars(base)}
-    own = {name for base in outside(component) for name in vars(base)}
-    return frozenset(name for name in own & ours - settings if not name.startswith(("__", "_abc_")))
+    defined = {name for base in outside(component) for name in vars(base)}
+    return frozenset(name for name in defined & ours - settings if not name.startswith(("__", "_abc_")))
 
 
 def outside(component: type[Any]) -> list[type[Any]]:
@@ -130,12 +130,12 @@ def imported(reference: str, base: type[ClassT]) -> type[ClassT]:
         raise SettingError("kind", f"{reference!r}, a class of a notebook or script", _BY_INSTANCE)
     derived = f"a class derived from {base.__module__}.{base.__qualname__}"
     if component is None:
-        own = [
+        classes = [
             key
             for key, value in vars(module).items()
             if isinstance(value, type) and issubclass(value, base) and value.__module__ == module.__name__
         ]
-        accepted = listed(own, name) if own else f"{derived}, of which it has none"
+        accepted = listed(classes, name) if classes else f"{derived}, of which it has none"
         raise SettingError("kind", f"no {name} in {module_name}", accepted)
     if not (isinstance(component, type) and issubclass(component, base)):
         raise SettingError("kind", f"{reference!r}, which is no {base.__name__}", derived)
@@ -147,7 +147,9 @@ def check_class(component: type[Any], base: type[Any]) -> None:
     """Raise SettingError under "kind" for a class that is not complete."""
     reference = reference_of(component)
     values = {name: getattr(component, name, None) for name in dir(component)}
-    missing = [name for name, each in values.items() if getattr(each, "__isabstractmethod__", False) is True]
+    missing = [
+        name for name, member in values.items() if getattr(member, "__isabstractmethod__", False) is True
+    ]
     if missing:
         accepted = f"a class that defines what {base.__name__} leaves open"
         raise SettingError("kind", f"{reference!r}, which does not define {', '.join(missing)}", accepted)
@@ -271,8 +273,8 @@ def _code(value: Any, seen: set[int]) -> Iterator[str]:
             # What it defines, without what Python adds to it.
             for name in sorted(vars(value)):
                 member = vars(value)[name]
-                own = isinstance(member, FunctionType) and member.__module__ not in OF_PYTHON
-                parts += (name, member) if own or not name.startswith("__") else ()
+                is_method = isinstance(member, FunctionType) and member.__module__ not in OF_PYTHON
+                parts += (name, member) if is_method or not name.startswith("__") else ()
         case FunctionType():
             parts = _of_function(inspect.unwrap(value))
         case CodeType():
@@ -288,8 +290,8 @@ def _of_function(function: Any) -> Iterator[Any]:
     for cell in function.__closure__ or ():
         with suppress(ValueError):  # an empty one
             yield cell.cell_contents
-    known = function.__globals__
-    named = [known[name] for name in function.__code__.co_names if name in known]
+    global_names = function.__globals__
+    named = [global_names[name] for name in function.__code__.co_names if name in global_names]
     yield from (value for value in named if getattr(value, "__module__", "__main__") == "__main__")
 
 
@@ -300,8 +302,8 @@ def import_folders() -> tuple[str, ...]:
 
 def import_from(folders: Iterable[str]) -> None:
     """Import from more folders, after those that this process imports from already."""
-    known = set(import_folders())
-    sys.path.extend(folder for folder in folders if folder not in known)
+    already = set(import_folders())
+    sys.path.extend(folder for folder in folders if folder not in already)
 
 
 def packed(value: object, what: str) -> bytes:

@@ -317,9 +317,9 @@ def alter_egos(
     replaced = np.flatnonzero(listed)
     targets = draws.draw(places[replaced], random_words[replaced])
     cells = users[replaced].astype(np.int64) * draws.n_targets + targets
-    own = items.astype(np.int64) - target_start
-    in_target = (own >= 0) & (own < draws.n_targets)
-    rated = users[in_target].astype(np.int64) * draws.n_targets + own[in_target]
+    target_items = items.astype(np.int64) - target_start
+    in_target = (target_items >= 0) & (target_items < draws.n_targets)
+    rated = users[in_target].astype(np.int64) * draws.n_targets + target_items[in_target]
     free = ~np.isin(cells, rated)
     distinct, of_cell = np.unique(cells[free], return_inverse=True)
     sums = np.bincount(of_cell, weights=values[replaced[free]], minlength=distinct.size)

@@ -54,9 +54,9 @@ def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDom
     for name, domain in zip(names, (source, target), strict=True):
         if not domain.count:
             raise InputError(f"domain {name}", "no ratings", "two domains with ratings")
-    one, other = source.scale, target.scale
-    if one.continuous != other.continuous or not np.array_equal(one.values, other.values):
-        found = f"{names[0]}: {one.describe()}; {names[1]}: {other.describe()}"
+    same_values = np.array_equal(source.scale.values, target.scale.values)
+    if source.scale.continuous != target.scale.continuous or not same_values:
+        found = f"{names[0]}: {source.scale.describe()}; {names[1]}: {target.scale.describe()}"
         raise InputError("scale", found, "the same scale in both domains")
     users = [source.user_ids, target.user_ids]
     if users[0].dtype.kind != users[1].dtype.kind:
@@ -67,12 +67,12 @@ def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDom
     ]
     columns = _column(users, source.users, target.users), _column(items, source.items, target.items)
     values = np.concatenate([source.values, target.values])
-    whole = Ratings.from_rows(RatingRows.of(*columns, values, "ratings"), source.scale)
+    ratings = Ratings.from_rows(RatingRows.of(*columns, values, "ratings"), source.scale)
     # Identifiers ascend and begin with their domain's name, so each domain is a contiguous range.
-    in_target = np.char.startswith(whole.item_ids, names[1] + SEPARATOR)
+    in_target = np.char.startswith(ratings.item_ids, names[1] + SEPARATOR)
     start = int(np.argmax(in_target))
     return CrossDomainRatings(
-        **{column.name: getattr(whole, column.name) for column in fields(Ratings)},
+        **{column.name: getattr(ratings, column.name) for column in fields(Ratings)},
         source=names[0],
         target=names[1],
         target_start=start,
@@ -80,7 +80,7 @@ def joined(source: Ratings, target: Ratings, names: tuple[str, str]) -> CrossDom
     )
 
 
-def _column(identifiers: Sequence[AnyArray], one: Int32s, other: Int32s) -> Identifiers:
+def _column(identifiers: Sequence[AnyArray], source_places: Int32s, target_places: Int32s) -> Identifiers:
     """Return those of the rows of two domains, given places among each one's identifiers."""
-    occurring = Identifiers.of(np.concatenate([one, other + np.int64(identifiers[0].size)]))
+    occurring = Identifiers.of(np.concatenate([source_places, target_places + np.int64(identifiers[0].size)]))
     return Identifiers.of_codes(np.concatenate(identifiers)[occurring.distinct], occurring.places)

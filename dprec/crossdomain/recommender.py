@@ -112,8 +112,8 @@ class SimilarityNoise:
         # Rounded upwards, so that SS is never more steps than the noise covers; the least sensitivity keeps a
         # similarity a number of steps below 2**52.
         steps = np.nextafter(np.maximum(sensitivity, 2.0**-16) * self.unit.step, np.inf)[:, None]
-        whole = np.rint(similarities / steps).astype(np.int64) + noise
-        return np.where(sensitivity[:, None] > 0, whole * steps, similarities)
+        rounded = np.rint(similarities / steps).astype(np.int64) + noise
+        return np.where(sensitivity[:, None] > 0, rounded * steps, similarities)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,8 +189,8 @@ class ItemBasedRecommender:
         """Predict ratings of target items, shape (cells,); the item's mean for a user without a profile."""
         predictions: Floats = self.items.means[items].copy()
         order = np.argsort(users, kind="stable")
-        asked, starts = np.unique(users[order], return_index=True)
-        for user, cells in zip(asked.tolist(), np.split(order, starts[1:]), strict=True):
+        distinct_users, starts = np.unique(users[order], return_index=True)
+        for user, cells in zip(distinct_users.tolist(), np.split(order, starts[1:]), strict=True):
             profile = slice(self.profiles.indptr[user], self.profiles.indptr[user + 1])
             rated, deviations = self.profiles.indices[profile], self.profiles.data[profile]
             if rated.size:
@@ -230,16 +230,16 @@ class ItemBasedRecommender:
         options, k = self.options, min(self.options.neighbors, similarities.shape[1])
         assert options.epsilon is not None, "neighbours without a budget"
         # Of the draws of all neighbours that any prediction can have, shape (cells, neighbours).
-        most, lowest = min(options.neighbors, self.items.n_items), similarity.LOWEST[self.kind]
+        max_neighbors, lowest = min(options.neighbors, self.items.n_items), similarity.LOWEST[self.kind]
         cells = user * self.items.n_items + wanted.astype(np.int64)
-        indices = cells[:, None] * most + np.arange(most)
+        indices = cells[:, None] * max_neighbors + np.arange(max_neighbors)
         start = int(indices.min())
-        drawn = words(self.seed, "neighbours", start, int(indices.max()) - start + 1)
-        draws = uniforms(drawn)[indices - start]
+        random_words = words(self.seed, "neighbours", start, int(indices.max()) - start + 1)
+        draws = uniforms(random_words)[indices - start]
         chosen = select_neighbors(
             similarities, k, sensitivities, options.epsilon, options.failure, lowest, draws
         )
-        near = np.take_along_axis(similarities, chosen, axis=1)
+        chosen_similarities = np.take_along_axis(similarities, chosen, axis=1)
         noise, indices = SimilarityNoise.of(options.epsilon), indices[:, :k]
         steps = noise.unit.noise(self.seed, "similarities", indices.ravel()).reshape(indices.shape)
-        return chosen, noise.added(near, sensitivities, steps)
+        return chosen, noise.added(chosen_similarities, sensitivities, steps)

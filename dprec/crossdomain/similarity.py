@@ -93,7 +93,7 @@ class RatedItems:
     @cached_property
     def _digest(self) -> bytes:
         matrices = (self.deviations, self.rated, self.opinions)
-        arrays = [each for matrix in matrices for each in (matrix.indptr, matrix.indices, matrix.data)]
+        arrays = [array for matrix in matrices for array in (matrix.indptr, matrix.indices, matrix.data)]
         arrays += [self.norms, self.raters, self.means]
         digest = hashlib.blake2b(repr([*(matrix.shape for matrix in matrices), arrays[0].dtype]).encode())
         for array in arrays:
@@ -173,22 +173,22 @@ def edges_between(items: RatedItems, left: Ints, right: Ints, significance: int)
     nothing = np.zeros(0)
     parts = [Edges(nothing.astype(np.int64), nothing.astype(np.int64), nothing, nothing, nothing)]
     for start in range(0, left.size, _ROWS):
-        some = left[start : start + _ROWS]
-        similar = (items.deviations[:, some].T @ items.deviations[:, right]).tocsr()
+        block = left[start : start + _ROWS]
+        similar = (items.deviations[:, block].T @ items.deviations[:, right]).tocsr()
         similar.sort_indices()
         rows = rows_of(np.diff(similar.indptr))
         pairs = rows * right.size + similar.indices
-        common = _at(items.rated[:, some].T @ items.rated[:, right], pairs)
-        balance = _at(items.opinions[:, some].T @ items.opinions[:, right], pairs)
-        one, other = some[rows], right[similar.indices]
-        norms = items.norms[one] * items.norms[other]
+        common = _at(items.rated[:, block].T @ items.rated[:, right], pairs)
+        balance = _at(items.opinions[:, block].T @ items.opinions[:, right], pairs)
+        left_ends, right_ends = block[rows], right[similar.indices]
+        norms = items.norms[left_ends] * items.norms[right_ends]
         plain = np.divide(similar.data, norms, out=np.zeros(pairs.size), where=norms > 0)
         # Products that cancel leave a rounding error, which is no edge.
         plain = np.where(np.abs(plain) < 1e-12, 0.0, np.clip(plain, -1.0, 1.0))
         mutuality = (common + balance) / 2
-        raters = items.raters[one] + items.raters[other] - common
+        raters = items.raters[left_ends] + items.raters[right_ends] - common
         weighted = plain * np.minimum(common, significance) / significance
-        edges = Edges(one, other, weighted, mutuality, mutuality / raters)
+        edges = Edges(left_ends, right_ends, weighted, mutuality, mutuality / raters)
         parts.append(edges.select(edges.similarity != 0))
     return Edges.joined(parts)
 
@@ -220,10 +220,10 @@ def _top(ends: Ints, others: Ints, similarity: Floats, k: int) -> Bools:
     within = np.ones(values.size, dtype=np.bool_)
     for start, stop in pairwise(stretches.tolist()):
         if stop - start > k:
-            own = values[start:stop]
-            within[start:stop] = own >= np.partition(own, stop - start - k)[stop - start - k]
-    left = by_end[within]
-    order = left[np.lexsort((others[left], -similarity[left], ends[left]))]
+            stretch = values[start:stop]
+            within[start:stop] = stretch >= np.partition(stretch, stop - start - k)[stop - start - k]
+    candidates = by_end[within]
+    order = candidates[np.lexsort((others[candidates], -similarity[candidates], ends[candidates]))]
     ranks = places_of(np.unique(ends[order], return_counts=True)[1])
     strongest = np.zeros(similarity.size, dtype=np.bool_)
     strongest[order[ranks < k]] = True
@@ -279,14 +279,14 @@ def _of_rows(items: RatedItems, raters: _Raters, left: Ints, first: int) -> Floa
     by_user = items.deviations[:, first:].tocsr()
     by_user.sort_indices()
     entries = segments(items.deviations.indptr[left], items.raters[left])
-    users, own = items.deviations.indices[entries], items.deviations.data[entries]
+    users, deviations = items.deviations.indices[entries], items.deviations.data[entries]
     rows = rows_of(items.raters[left])
     every, largest = np.diff(by_user.indptr)[users], np.zeros_like(similarity)
     # Every user who rated an item on the left, with every item on the right that the user rated.
     for part in blocks(every, _PAIRS_AT_ONCE):
         counts = every[part]
         cells = segments(by_user.indptr[users[part]], counts)
-        row, r_i = np.repeat(rows[part], counts), np.repeat(own[part], counts)
+        row, r_i = np.repeat(rows[part], counts), np.repeat(deviations[part], counts)
         column, r_j = by_user.indices[cells], by_user.data[cells]
         dot, norm_i, norm_j = dots[row, column], squares[left][row], squares[right][column]
         before = similarity[row, column]
@@ -302,33 +302,33 @@ def _one_sided(items: RatedItems, raters: _Raters, left: Ints, right: Ints, simi
     row, column = np.nonzero(similarity)
     before = np.abs(similarity[row, column])
     largest = np.zeros(row.size)
-    for one, other in ((left[row], right[column]), (right[column], left[row])):
-        squares = items.norms[one] ** 2
-        alone = _largest_square_without(raters, one, other)
-        left_over = _remaining(squares, alone)
+    for first, second in ((left[row], right[column]), (right[column], left[row])):
+        squares = items.norms[first] ** 2
+        largest_removed = _largest_square_without(raters, first, second)
+        left_over = _remaining(squares, largest_removed)
         # Without other raters of the item, the similarity is 0.
         factor = np.sqrt(np.divide(squares, left_over, out=np.zeros(row.size), where=left_over > 0))
         after = np.minimum(before * factor, 1.0)
-        largest = np.maximum(largest, np.where(alone > 0, np.abs(after - before), 0.0))
+        largest = np.maximum(largest, np.where(largest_removed > 0, np.abs(after - before), 0.0))
     result = np.zeros_like(similarity)
     result[row, column] = largest
     return result
 
 
-def _largest_square_without(raters: _Raters, one: Ints, other: Ints) -> Floats:
+def _largest_square_without(raters: _Raters, rated: Ints, unrated: Ints) -> Floats:
     """Return the largest squared deviation among the raters of one item who did not rate the other.
 
     The raters are tried from the strongest opinion down, for all pairs together, until each pair has
     met one who did not rate the other item, or has run out of raters.
     """
     indptr, users, squares, cells, n_users = raters
-    counts, largest = np.diff(indptr), np.zeros(one.size)
-    waiting = np.arange(one.size)
+    counts, largest = np.diff(indptr), np.zeros(rated.size)
+    waiting = np.arange(rated.size)
     rank = 0
     while waiting.size:
-        waiting = waiting[counts[one[waiting]] > rank]
-        places = indptr[one[waiting]] + rank
-        free = ~find(cells, other[waiting] * n_users + users[places])[1]
+        waiting = waiting[counts[rated[waiting]] > rank]
+        places = indptr[rated[waiting]] + rank
+        free = ~find(cells, unrated[waiting] * n_users + users[places])[1]
         largest[waiting[free]] = squares[places[free]]
         waiting = waiting[~free]
         rank += 1
@@ -378,11 +378,11 @@ def layered_graph(items: RatedItems, in_target: Bools, neighbors: int, significa
     to_bridge, from_far = [], []
     for domain in domains:
         bridges, others = domain[layers[domain] == BRIDGE], domain[layers[domain] != BRIDGE]
-        near = edges_between(items, others, bridges, significance)
-        layers[near.left] = NEXT_TO_BRIDGE
+        near_edges = edges_between(items, others, bridges, significance)
+        layers[near_edges.left] = NEXT_TO_BRIDGE
         far = others[layers[others] == FAR]
         next_to_bridge = others[layers[others] == NEXT_TO_BRIDGE]
-        to_bridge.append(near.strongest(neighbors))
+        to_bridge.append(near_edges.strongest(neighbors))
         from_far.append(edges_between(items, far, next_to_bridge, significance).strongest(neighbors))
     return LayeredGraph(
         layers,
@@ -475,9 +475,9 @@ def _to_bridges(graph: LayeredGraph, *, target: bool) -> _Paths:
     """Return the paths from the items of a domain to its BB items."""
     side = int(target)
     bridges = np.flatnonzero((graph.layers == BRIDGE) & (graph.in_target == target))
-    near = _Paths.along(graph.to_bridge[side])
-    far = _Paths.along(graph.from_far[side]).then(near)
+    near_paths = _Paths.along(graph.to_bridge[side])
+    far = _Paths.along(graph.from_far[side]).then(near_paths)
     zeros = np.zeros(bridges.size)
     without_edges = _Paths(bridges, bridges, zeros, zeros, np.ones(bridges.size))
-    joint = _Paths.joined([without_edges, near, far])
+    joint = _Paths.joined([without_edges, near_paths, far])
     return joint.select(np.argsort(joint.first, kind="stable"))

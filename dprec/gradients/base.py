@@ -310,13 +310,13 @@ class FullGradient(GradientReport):
         """Return which reports are valid, and of each how many items, which, and their rows of numbers."""
         n_items, rank = shape
         row_bytes = rank * _FLOAT.itemsize
-        whole = Pieces.of(reports)
-        valid, counts, items, ends = decode_item_sets(whole, n_items)
-        valid &= whole.bounds[1:] - ends == counts * row_bytes
+        pieces = Pieces.of(reports)
+        valid, counts, items, ends = decode_item_sets(pieces, n_items)
+        valid &= pieces.bounds[1:] - ends == counts * row_bytes
 
         rows = np.full((items.size, rank), np.nan)
-        read = zip(ends[valid].tolist(), whole.bounds[1:][valid].tolist(), strict=True)
-        numbers = b"".join(whole.data[start:end] for start, end in read)
+        read = zip(ends[valid].tolist(), pieces.bounds[1:][valid].tolist(), strict=True)
+        numbers = b"".join(pieces.data[start:end] for start, end in read)
         rows[np.repeat(valid, counts)] = np.frombuffer(numbers, dtype=_FLOAT).reshape(-1, rank)
         with np.errstate(invalid="ignore"):
             plausible = (np.abs(rows) < _LARGEST).all(axis=1)
@@ -332,8 +332,8 @@ class FullGradient(GradientReport):
         raters = aggregate.raters
         if raters is None or not all_between(raters, 0, aggregate.users):
             return False
-        most = raters[:, None] * (_LARGEST / _UNIT)
-        return bool(((aggregate.total >= -most) & (aggregate.total <= most)).all())
+        bound = raters[:, None] * (_LARGEST / _UNIT)
+        return bool(((aggregate.total >= -bound) & (aggregate.total <= bound)).all())
 
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int

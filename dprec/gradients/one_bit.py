@@ -86,9 +86,9 @@ class PrivateSigns(GradientReport):
         places, rated = _places_of(profiles, items)
         ratings = np.zeros(items.size)
         ratings[rated] = profiles.values[places[rated]]
-        own = user_factors[np.arange(profiles.n_users), factors]
+        user_factor = user_factors[np.arange(profiles.n_users), factors]
         errors = ratings - np.einsum("uf,uf->u", user_factors, item_factors[items])
-        return np.where(rated, -2.0 * own * errors, 0.0)
+        return np.where(rated, -2.0 * user_factor * errors, 0.0)
 
     def encode(self, fitted: FittedProfiles, epsilon: float, draws: RoundDraws) -> Sequence[bytes]:
         """Draw coordinates for each user and answer each with one bit; see `GradientReport`."""
@@ -106,8 +106,8 @@ class PrivateSigns(GradientReport):
         shape = fitted.item_factors.shape
         fields = np.empty((fitted.profiles.n_users, self.signs), dtype=np.int64)
         for place in range(self.signs):
-            drawn = uniform_below(targets.size * shape[1], draws.words(2 * place))
-            coordinates = targets[drawn // shape[1]] * shape[1] + drawn % shape[1]
+            picks = uniform_below(targets.size * shape[1], draws.words(2 * place))
+            coordinates = targets[picks // shape[1]] * shape[1] + picks % shape[1]
             values = self._values(fitted, coordinates, draws.public_seed)
             fields[:, place] = coordinates << 1 | (values > 0)
         return self._codec(shape).encode(fields)
@@ -128,8 +128,8 @@ class PrivateSigns(GradientReport):
         # Within these bounds, the sum of the sizes cannot overflow.
         if not all_between(total, -cast, cast):
             return False
-        left = cast - int(np.abs(total).sum())
-        return left >= 0 and left % 2 == 0
+        remaining = cast - int(np.abs(total).sum())
+        return remaining >= 0 and remaining % 2 == 0
 
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
@@ -158,9 +158,9 @@ class PrivateSigns(GradientReport):
     def answers(self, reports: Sequence[bytes], shape: tuple[int, int], epsilon: float) -> GradientAnswers:
         """Return the signs of each report."""
         valid, fields = self._codec(shape).decode(reports)
-        said = fields[valid].ravel()
-        signs, places = np.where(said & 1, 1.0, -1.0), np.repeat(np.flatnonzero(valid), self.signs)
-        return GradientAnswers(places, said >> 1, signs, 1 / unbiased_scale(self._share(epsilon)))
+        sign_fields = fields[valid].ravel()
+        signs, places = np.where(sign_fields & 1, 1.0, -1.0), np.repeat(np.flatnonzero(valid), self.signs)
+        return GradientAnswers(places, sign_fields >> 1, signs, 1 / unbiased_scale(self._share(epsilon)))
 
     def _share(self, epsilon: float) -> float:
         return even_share(epsilon, self.signs)
@@ -198,12 +198,12 @@ class ReducedOneBitGradient(PrivateSigns):
         profiles, user_factors, item_factors = fitted
         n_items, rank = item_factors.shape
         rows, factors = np.divmod(coordinates, rank)
-        own = user_factors[np.arange(profiles.n_users), factors]
+        user_factor = user_factors[np.arange(profiles.n_users), factors]
         errors = profiles.residuals(user_factors, item_factors)
         users = profiles.users
         weights = projection(public_seed, self.dimensions, n_items)[rows[users], profiles.items]
         sums = np.bincount(users, weights=weights * errors, minlength=profiles.n_users)
-        return -2.0 * own * sums
+        return -2.0 * user_factor * sums
 
     def gradient(
         self, aggregate: Aggregate, shape: tuple[int, int], epsilon: float, public_seed: int
@@ -308,10 +308,10 @@ class SampledSignsOfSets(SampledCoordinates):
     def _values(self, fitted: FittedProfiles, coordinates: Ints, public_seed: int) -> Floats:
         profiles, user_factors, item_factors = fitted
         items, factors = np.divmod(coordinates, item_factors.shape[1])
-        _, own = _places_of(profiles, items)
-        errors = own - np.einsum("uf,uf->u", user_factors, item_factors[items])
+        _, is_rated = _places_of(profiles, items)
+        errors = is_rated - np.einsum("uf,uf->u", user_factors, item_factors[items])
         factor = user_factors[np.arange(profiles.n_users), factors]
-        return -2.0 * (1 + self.confidence * own) * errors * factor
+        return -2.0 * (1 + self.confidence * is_rated) * errors * factor
 
     def numbers(self, fitted: FittedProfiles, public_seed: int) -> Floats:
         """Return the gradients of the weighted loss of all items; see `GradientReport.numbers`."""

@@ -76,11 +76,13 @@ def for_everybody(table: ItemTable, seen: Observations, numbers: Ints, *, public
     sending, refuse = np.flatnonzero(cells), shares * (cells == 0)
     if not sending.size:
         return table
-    found, channels, columns = [], np.hstack(reports.channels).T, reports.columns
+    estimates, channels, columns = [], np.hstack(reports.channels).T, reports.columns
     for number in sending.tolist():
-        own = of_cell == number
-        found.append(_level(latent[own], table.cuts, channels, columns[own], seen.users[own]))
-    means, variances = np.array(found).T
+        of_budget = of_cell == number
+        estimates.append(
+            _level(latent[of_budget], table.cuts, channels, columns[of_budget], seen.users[of_budget])
+        )
+    means, variances = np.array(estimates).T
     scores, refusing = _scores(shares), float(refuse.sum())
     # A weighted regression whose slope is expected near 0: the middle and height of what it is fitted to.
     places, weights = scores[sending], 1 / (variances + _GROUP**2)
@@ -122,8 +124,10 @@ def _level(
         for start in range(0, latent.size, _CELLS_AT_ONCE):
             cells = slice(start, start + _CELLS_AT_ONCE)
             probabilities, slopes = level_probabilities((latent[cells] + level) / spread, cuts / spread)
-            given = channels[columns[cells]]
-            scores[cells] = (slopes / spread * given).sum(axis=1) / (probabilities * given).sum(axis=1)
+            likelihood = channels[columns[cells]]
+            scores[cells] = (slopes / spread * likelihood).sum(axis=1) / (probabilities * likelihood).sum(
+                axis=1
+            )
         precision = 1 + float(scores @ scores)
         level = float(np.clip(level + (scores.sum() - level) / precision, -_FARTHEST, _FARTHEST))
     by_user = np.bincount(users, weights=scores)
@@ -183,23 +187,23 @@ def derived_broadcast(
     a mechanism pulls the values that are read towards the middle, predictions are pulled with them, and
     biases and tau^2 are too small: devices then rely on their own ratings more than on the table.
     """
-    seen, cuts = observations, options.cuts(observations.scale)
+    cuts = options.cuts(observations.scale)
     grid = np.linspace(-_REACH, _REACH, _POINTS)
-    ratings = expected_rating(grid, np.zeros(_POINTS), cuts, seen.scale.values)
-    latent = np.interp(completed.predict(seen.users, seen.items), ratings, grid)
+    ratings = expected_rating(grid, np.zeros(_POINTS), cuts, observations.scale.values)
+    latent = np.interp(completed.predict(observations.users, observations.items), ratings, grid)
     slope = np.interp(latent.mean() if latent.size else 0.0, grid, np.gradient(ratings, grid))
-    spread = float(seen.values.var()) if seen.values.size else 0.0
+    spread = float(observations.values.var()) if observations.values.size else 0.0
     weight = float(slope**2 / spread) if spread > 0 else 0.0
-    rated = seen.item_sets
+    rated = observations.item_sets
     embedding = completion.embedded(
-        rated.users, rated.items, seen.shape, seen.embedding_release, options.dimensions, seed
+        rated.users, rated.items, observations.shape, observations.embedding_release, options.dimensions, seed
     )
-    users, items = completion.prior_biases(embedding, seen.catalogue, options.features)
+    users, items = completion.prior_biases(embedding, observations.catalogue, options.features)
     for _ in range(_SWEEPS):
-        items = _solved(items, seen.items, weight, latent - users.biases[seen.users])
-        users = _solved(users, seen.users, weight, latent - items.biases[seen.items])
-    leaning = leanings(embedding.items, seen.item_sets, users.regressed)
-    return _table(cuts, items, embedding, seen.catalogue, leaning)
+        items = _solved(items, observations.items, weight, latent - users.biases[observations.users])
+        users = _solved(users, observations.users, weight, latent - items.biases[observations.items])
+    leaning = leanings(embedding.items, observations.item_sets, users.regressed)
+    return _table(cuts, items, embedding, observations.catalogue, leaning)
 
 
 def _table(
@@ -225,10 +229,12 @@ def _table(
     )
 
 
-def _solved(side: completion.Regressed, owners: Int32s, weight: float, own: Floats) -> completion.Regressed:
+def _solved(
+    side: completion.Regressed, owners: Int32s, weight: float, residuals: Floats
+) -> completion.Regressed:
     """Solve one side given each cell's observation of its bias."""
     counts = np.bincount(owners, minlength=len(side.means)).astype(np.float64)
-    sums = np.bincount(owners, weights=own, minlength=len(side.means)).astype(np.float64)
+    sums = np.bincount(owners, weights=residuals, minlength=len(side.means)).astype(np.float64)
     return side.solved((weight * counts)[:, None, None], (weight * sums)[:, None])
 
 
@@ -275,7 +281,9 @@ def broadcast_of(
     if isinstance(completed, completion.CalibratedModel):
         return calibrated_broadcast(completed, observations.item_sets)
     if isinstance(completed, completion.ItemBiasesModel):
-        # What is known of the items; of no user anything is.
-        known = completed.cuts, completed.biases, completed.embedding, completed.catalogue
-        return _table(*known, np.zeros((0, 1)))
+        # No user's leaning is known.
+        no_leanings = np.zeros((0, 1))
+        return _table(
+            completed.cuts, completed.biases, completed.embedding, completed.catalogue, no_leanings
+        )
     return derived_broadcast(completed, observations, options, seed)

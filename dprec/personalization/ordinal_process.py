@@ -32,10 +32,10 @@ _MULTIPLE = 16
 def thinned(ratings: Ratings, most: int) -> Ratings:
     """Return the profiles with at most so many ratings each, taken evenly from longer ones."""
     counts = ratings.counts
-    kept = np.minimum(counts, most)
-    users = rows_of(kept)
+    thinned_counts = np.minimum(counts, most)
+    users = rows_of(thinned_counts)
     chosen = np.zeros(ratings.count, dtype=np.bool_)
-    chosen[ratings.indptr[users] + places_of(kept) * counts[users] // kept[users]] = True
+    chosen[ratings.indptr[users] + places_of(thinned_counts) * counts[users] // thinned_counts[users]] = True
     return ratings.select(chosen)
 
 
@@ -50,8 +50,8 @@ of questions, shape (batch, questions) each.
 def batches(ratings: Ratings, users: AnyInts) -> Iterator[_Batch]:
     """Yield the users who are asked about, of all questions in any order."""
     order = np.argsort(users, kind="stable")
-    asked, first, counts = np.unique(users[order], return_index=True, return_counts=True)
-    begin, lengths = ratings.indptr[asked], ratings.counts[asked]
+    distinct_users, first, counts = np.unique(users[order], return_index=True, return_counts=True)
+    begin, lengths = ratings.indptr[distinct_users], ratings.counts[distinct_users]
     sizes = np.column_stack([_padded(lengths), _padded(counts)])
     for size in np.unique(sizes, axis=0):
         members = np.flatnonzero((sizes == size).all(axis=1))
@@ -169,10 +169,10 @@ class Devices:
 
     def _predicted(self, batch: _Batch, items: AnyInts, cautions: Floats) -> Floats:
         """Return the predictions of a batch, in the order of its questions."""
-        used, (ratings, is_rating, questions, shown) = self._used, batch
+        used, (ratings, is_rating, questions, is_question) = self._used, batch
         rated = used.items[ratings] if used.count else np.zeros_like(ratings)
         levels = used.levels[ratings] if used.count else np.ones_like(ratings)
-        asked = items[questions]
+        asked_items = items[questions]
         covariance = self._covariance(rated, rated)
         diagonal = np.arange(rated.shape[1])
         covariance[:, diagonal, diagonal] += self.table.deviations[rated] ** 2
@@ -182,11 +182,11 @@ class Devices:
         symbols = levels.astype(np.int64) - 1
         prior = self._prior(priors, rated)
         posterior = Posterior.of(covariance, prior, symbols, is_rating, self._tables)
-        moved, explained = posterior.at(self._covariance(asked, rated))
-        alone = self._features[3][asked] + self.table.deviations[asked] ** 2
-        latent = self._prior(priors, asked) + moved - cautions[asked]
-        variance = np.maximum(alone - explained, 0.0)
-        return expected_rating(latent[shown], variance[shown], self.table.cuts, used.scale.values)
+        moved, explained = posterior.at(self._covariance(asked_items, rated))
+        prior_variance = self._features[3][asked_items] + self.table.deviations[asked_items] ** 2
+        latent = self._prior(priors, asked_items) + moved - cautions[asked_items]
+        variance = np.maximum(prior_variance - explained, 0.0)
+        return expected_rating(latent[is_question], variance[is_question], self.table.cuts, used.scale.values)
 
     @cached_property
     def _leanings(self) -> Floats:

@@ -147,19 +147,19 @@ class StatisticsLayout(Layout):
         import scipy.sparse as sp
 
         # Of a large catalogue, a few users hold little.
-        held, places = numbered(contributions.items)
-        numbers = np.zeros((held.size, self.width), dtype=np.int64)
+        distinct, places = numbered(contributions.items)
+        numbers = np.zeros((distinct.size, self.width), dtype=np.int64)
         matrix, side = np.hsplit(numbers, [self.matrix_width])
-        for some in self.blocks(contributions.n_users):
-            part, items = contributions.of_users(some), places[contributions.cells(some)]
+        for users in self.blocks(contributions.n_users):
+            part, items = contributions.of_users(users), places[contributions.cells(users)]
             matrices, sides = part.scaled(self)
-            shape = part.n_users, held.size
+            shape = part.n_users, distinct.size
             ones = sp.csr_array((np.ones(items.size, dtype=np.int64), items, part.indptr), shape=shape)
             targets = sp.csr_array((part.targets, items, part.indptr), shape=shape)
             matrix += ones.T @ matrices
             side += targets.T @ sides
-        numbers *= self.weights[held][:, None]
-        return held.astype(np.int64), numbers
+        numbers *= self.weights[distinct][:, None]
+        return distinct.astype(np.int64), numbers
 
     def blocks(self, users: int) -> Iterator[slice]:
         """Return which of so many users are added up together."""
@@ -266,7 +266,7 @@ def encode_contributions(contributions: StatisticsContributions, layout: Statist
     numbers = contributions.targets.astype(_TARGET).tobytes() if layout.sends_targets else b""
     targets = Pieces(numbers, indptr * layout.target_bytes)
     parts = zip(sets, factors, targets, strict=True)
-    return [own_set + own + target if own_set else b"" for own_set, own, target in parts]
+    return [item_set + factor + target if item_set else b"" for item_set, factor, target in parts]
 
 
 def decode_contributions(
@@ -277,28 +277,30 @@ def decode_contributions(
     A report is rejected if it is cut short or too long, or holds a target or factors beyond their bounds, or
     more items than the limit.
     """
-    whole = Pieces.of(reports)
-    empty = whole.sizes == 0
-    ok, counts, items, ends = decode_item_sets(whole, layout.n_items)
+    pieces = Pieces.of(reports)
+    empty = pieces.sizes == 0
+    ok, counts, items, ends = decode_item_sets(pieces, layout.n_items)
     factor_bytes = layout.rank * _FACTOR.itemsize
-    ok &= ~empty & (whole.bounds[1:] - ends == factor_bytes + counts * layout.target_bytes)
+    ok &= ~empty & (pieces.bounds[1:] - ends == factor_bytes + counts * layout.target_bytes)
     ok &= counts <= (layout.limit or layout.n_items)
 
-    read = list(zip(ends[ok].tolist(), whole.bounds[1:][ok].tolist(), strict=True))
+    read = list(zip(ends[ok].tolist(), pieces.bounds[1:][ok].tolist(), strict=True))
     factors = np.ones((ok.size, layout.columns), dtype=np.float32)
     if factor_bytes:
-        sent = b"".join(whole.data[start : start + factor_bytes] for start, _ in read)
+        sent = b"".join(pieces.data[start : start + factor_bytes] for start, _ in read)
         factors[ok] = np.frombuffer(sent, dtype=_FACTOR).reshape(-1, layout.rank)
     targets = np.full(items.size, _LARGEST_TARGET)
     if layout.sends_targets:
-        sent = b"".join(whole.data[start + factor_bytes : end] for start, end in read)
+        sent = b"".join(pieces.data[start + factor_bytes : end] for start, end in read)
         targets[np.repeat(ok, counts)] = np.frombuffer(sent, dtype=_TARGET)
     with np.errstate(invalid="ignore", over="ignore"):
         ok &= np.linalg.norm(factors.astype(np.float64), axis=1) <= layout.norm
     ok &= np.bincount(rows_of(counts)[np.abs(targets) > _LARGEST_TARGET], minlength=ok.size) == 0
 
-    kept = np.repeat(ok, counts)
-    return ok | empty, StatisticsContributions(offsets(counts[ok]), items[kept], targets[kept], factors[ok])
+    in_valid = np.repeat(ok, counts)
+    return ok | empty, StatisticsContributions(
+        offsets(counts[ok]), items[in_valid], targets[in_valid], factors[ok]
+    )
 
 
 _BELOW_ONE = 1 - 1e-6

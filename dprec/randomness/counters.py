@@ -110,9 +110,9 @@ def permutation(seed: int, purpose: str, count: int) -> Int32s:
     """Return 0 to ``count`` - 1, below 2**31, in random order: as of the `generator`, in half the memory."""
     from dprec.kernels.draws import shuffle
 
-    order, left, source = np.arange(count, dtype=np.int32), count, generator(seed, purpose).bit_generator
-    while left > 1:
-        left = shuffle(order, left, source.random_raw(min(left, _WORDS_AT_ONCE)))
+    order, remaining, source = np.arange(count, dtype=np.int32), count, generator(seed, purpose).bit_generator
+    while remaining > 1:
+        remaining = shuffle(order, remaining, source.random_raw(min(remaining, _WORDS_AT_ONCE)))
     return order
 
 
@@ -188,8 +188,8 @@ def most_draws(fewest: Ints, epsilon: float) -> Ints:
         return np.full_like(fewest, DRAWS)
     # The difference is rounded and not the product, so that a small epsilon keeps its precision.
     growth = math.expm1(min(epsilon, _LARGEST)) * _MARGIN
-    most: Ints = fewest + np.minimum(fewest * growth, DRAWS).astype(np.int64)
-    return np.minimum(most, DRAWS)
+    draws: Ints = fewest + np.minimum(fewest * growth, DRAWS).astype(np.int64)
+    return np.minimum(draws, DRAWS)
 
 
 def fewest_draws(epsilon: float) -> int:
@@ -274,13 +274,13 @@ def discrete_laplace(seed: int, purpose: str, indices: Ints, bits: int) -> Ints:
     """
     from dprec.kernels.discrete_laplace import draw
 
-    noise, most = np.empty(indices.size, dtype=np.int64), _WORDS
-    while not draw(noise, indices.astype(np.int64), _keys(seed, purpose, most), bits):
-        most *= 2
+    noise, rounds = np.empty(indices.size, dtype=np.int64), _WORDS
+    while not draw(noise, indices.astype(np.int64), _keys(seed, purpose, rounds), bits):
+        rounds *= 2
     return noise
 
 
 @lru_cache(maxsize=8)
 def _keys(seed: int, purpose: str, rounds: int) -> Uint64s:
     """Return the keys of the words of some rounds, shape (rounds, 2)."""
-    return np.stack([_key(seed, purpose, each) for each in range(rounds)])
+    return np.stack([_key(seed, purpose, round_index) for round_index in range(rounds)])

@@ -50,19 +50,19 @@ def graph_size(users: int, dropouts: float, colluders: int) -> GraphSize:
     that tell the server all that they know. Raises SettingError when no graph of so few users does.
     """
     absent = math.floor(dropouts * users)
-    most = users - 1
-    complete = _threshold(users, most, absent, colluders) if most >= 2 else None
+    full_degree = users - 1
+    complete = _threshold(users, full_degree, absent, colluders) if full_degree >= 2 else None
     if complete is None or users - absent - colluders < 2:
         # Two thresholds less everybody's neighbours exceed the colluders, and as many neighbours answer.
         found = f"{users} users, of whom {absent} may drop out and {colluders} collude"
         raise SettingError("", found, "users - 1 > colluders + 2 x dropouts, for two honest ones or more")
-    for degree in range(2, most, 2):
+    for degree in range(2, full_degree, 2):
         if degree // 2 < _shortest_gap(users, absent + colluders):
             continue
         threshold = _threshold(users, degree, absent, colluders)
         if threshold is not None:
             return GraphSize(degree, threshold)
-    return GraphSize(most, complete)
+    return GraphSize(full_degree, complete)
 
 
 def _threshold(users: int, degree: int, absent: int, colluders: int) -> int | None:
@@ -70,8 +70,8 @@ def _threshold(users: int, degree: int, absent: int, colluders: int) -> int | No
     others = users - 1
     colluding = users * _at_least(others, min(colluders, others), degree)
     # As many collude, and no more: of the next number on, the probability is small enough.
-    most = int(np.argmax(colluding <= SECURITY / 2)) - 1
-    threshold = (degree + most) // 2 + 1
+    most_colluding = int(np.argmax(colluding <= SECURITY / 2)) - 1
+    threshold = (degree + most_colluding) // 2 + 1
     if threshold > degree:
         return None
     missing = users * _at_least(others, min(absent, others), degree)
@@ -89,10 +89,10 @@ def _at_least(others: int, marked: int, degree: int) -> Floats:
         )
         return ways
 
-    drawn = np.arange(degree + 1)
-    possible = (drawn <= marked) & (degree - drawn <= others - marked)
-    drawn = drawn[possible]
-    logarithms = choose(marked, drawn) + choose(others - marked, degree - drawn)
+    n_marked = np.arange(degree + 1)
+    possible = (n_marked <= marked) & (degree - n_marked <= others - marked)
+    n_marked = n_marked[possible]
+    logarithms = choose(marked, n_marked) + choose(others - marked, degree - n_marked)
     of_number = np.zeros(degree + 2)
     of_number[:-1][possible] = np.exp(logarithms - choose(others, np.array(degree)))
     return np.cumsum(of_number[::-1])[::-1]

@@ -91,9 +91,9 @@ def pack_vectors(vectors: NDArray[np.integer], bits: int) -> Pieces:
 def unpack_vectors(reports: Sequence[bytes], size: int, bits: int) -> tuple[Bools, Ints]:
     """Return which reports are packed vectors, and all vectors, 0 for others, shape (reports, size)."""
     pieces = Pieces.of(reports)
-    whole = pieces.sizes == -(-size * bits // 8)
+    complete = pieces.sizes == -(-size * bits // 8)
     valid, rows = FixedFields(size, (1 << bits) - 1).decode(pieces)
-    return valid & whole, np.where(whole[:, None], rows, 0)
+    return valid & complete, np.where(complete[:, None], rows, 0)
 
 
 def pack_vector(words: NDArray[np.unsignedinteger], bits: int) -> bytes:

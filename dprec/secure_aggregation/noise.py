@@ -60,14 +60,14 @@ class DrawTable:
         """
         rest_bits = np.uint64(_WORD_BITS - self.column_bits)
         column = (random_words >> rest_bits).astype(np.intp)
-        rest = random_words & ((np.uint64(1) << rest_bits) - np.uint64(1))
+        fraction = random_words & ((np.uint64(1) << rest_bits) - np.uint64(1))
         limit = self.high[column]
-        is_own = rest < limit
-        undecided = np.flatnonzero(rest == limit)
+        is_own = fraction < limit
+        undecided = np.flatnonzero(fraction == limit)
         if undecided.size:
             is_own[undecided] = second_words(undecided) < self.low[column[undecided]]
-        drawn: Int32s = np.where(is_own, self.own[column], self.other[column])
-        return drawn
+        numbers: Int32s = np.where(is_own, self.own[column], self.other[column])
+        return numbers
 
 
 @lru_cache(maxsize=4)
@@ -93,8 +93,8 @@ def poisson_table(mean: float) -> DrawTable:
     while relative[-1]:
         following = (first + len(relative)) * exact.denominator
         relative.append(relative[-1] * exact.numerator // following)
-    whole = sum(relative)
-    weights = [(weight << TOTAL_BITS) // whole for weight in relative]
+    total = sum(relative)
+    weights = [(weight << TOTAL_BITS) // total for weight in relative]
     weights[peak - first] += (1 << TOTAL_BITS) - sum(weights)
     return _table(list(range(first, first + len(weights))), weights)
 
@@ -102,14 +102,14 @@ def poisson_table(mean: float) -> DrawTable:
 def _table(values: list[int], weights: list[int]) -> DrawTable:
     """Return the table of values that so many of 2**128 draws yield."""
     column_bits = max(1, (len(weights) - 1).bit_length())
-    own, other, limits = _columns(values, weights, column_bits)
+    first_values, second_values, limits = _columns(values, weights, column_bits)
     mask = (1 << _WORD_BITS) - 1
     return DrawTable(
         column_bits,
         np.array([limit >> _WORD_BITS for limit in limits], dtype=np.uint64),
         np.array([limit & mask for limit in limits], dtype=np.uint64),
-        np.array(own, dtype=np.int32),
-        np.array(other, dtype=np.int32),
+        np.array(first_values, dtype=np.int32),
+        np.array(second_values, dtype=np.int32),
     )
 
 
@@ -124,8 +124,8 @@ def _weights(variance: Fraction) -> list[int]:
     bessel[furthest] = 1 << _LOWEST_BITS
     for k in range(furthest, 0, -1):
         bessel[k - 1] = bessel[k + 1] + 2 * k * variance.denominator * bessel[k] // variance.numerator
-    whole = bessel[0] + 2 * sum(bessel[1:])
-    weights = [(value << TOTAL_BITS) // whole for value in bessel[: furthest + 1]]
+    total = bessel[0] + 2 * sum(bessel[1:])
+    weights = [(value << TOTAL_BITS) // total for value in bessel[: furthest + 1]]
     while len(weights) > 1 and weights[-1] == 0:
         weights.pop()
     weights[0] += (1 << TOTAL_BITS) - weights[0] - 2 * sum(weights[1:])
@@ -138,17 +138,17 @@ def _columns(
     """Divide the draws of all values over columns of equally many draws, each of two values at most."""
     columns, capacity = 1 << column_bits, 1 << (TOTAL_BITS - column_bits)
     values = values + [0] * (columns - len(values))
-    left = weights + [0] * (columns - len(weights))
-    other, limits = list(values), [capacity] * columns
-    small = [column for column in range(columns) if left[column] < capacity]
-    large = [column for column in range(columns) if left[column] >= capacity]
+    remaining = weights + [0] * (columns - len(weights))
+    second_values, limits = list(values), [capacity] * columns
+    small = [column for column in range(columns) if remaining[column] < capacity]
+    large = [column for column in range(columns) if remaining[column] >= capacity]
     while small:
         column, giver = small.pop(), large[-1]
-        limits[column], other[column] = left[column], values[giver]
-        left[giver] -= capacity - left[column]
-        if left[giver] < capacity:
+        limits[column], second_values[column] = remaining[column], values[giver]
+        remaining[giver] -= capacity - remaining[column]
+        if remaining[giver] < capacity:
             small.append(large.pop())
-    return values, other, limits
+    return values, second_values, limits
 
 
 def honest_shares(users: int, dropouts: float, colluders: int) -> int:

@@ -58,5 +58,5 @@ def rounding_keys(draws: Draws, round_index: int) -> Pairs:
 
 
 def _words(draws: Draws, round_index: int, indices: range) -> Uint64s:
-    own = draws.asked(PURPOSE_OF_SUMS)
-    return np.stack([own.per_user(index, round_index) for index in indices])
+    draws_of_sums = draws.asked(PURPOSE_OF_SUMS)
+    return np.stack([draws_of_sums.per_user(index, round_index) for index in indices])

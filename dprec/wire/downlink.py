@@ -57,12 +57,12 @@ class BroadcastOptions(Options):
 
 def encode_broadcast(factors: Factors, held: Factors | None = None) -> bytes:
     """Encode rounded item factors, or only the changes to what the device holds if that is shorter."""
-    whole = _WHOLE + factors.tobytes()
+    in_full = _WHOLE + factors.tobytes()
     if held is None or factors.size > 1 << MAX_FIELD_BITS:
-        return whole
+        return in_full
     changed = np.flatnonzero(factors != held)
     changes = _CHANGES + encode_items(changed, factors.size) + factors.ravel()[changed].tobytes()
-    return changes if len(changes) < len(whole) else whole
+    return changes if len(changes) < len(in_full) else in_full
 
 
 def decode_broadcast(
@@ -182,11 +182,11 @@ class ItemTable:
         def tried(times: float) -> ItemTable:
             return replace(self, steps=np.where(longer, times * steps, steps))
 
-        found = fitted(tried, lambda table: len(table.encode()), most, MOST_TIMES)
-        if found is None:
+        fitting = fitted(tried, lambda table: len(table.encode()), most, MOST_TIMES)
+        if fitting is None:
             accepted = f"at least {len(tried(MOST_TIMES).encode())}, for what is public of the items, or null"
             raise SettingError("max_bytes_down", str(most), accepted)
-        return found
+        return fitting
 
     def encode(self) -> bytes:
         """Encode the table; raises InputError when it says more of an item than devices take."""
@@ -198,9 +198,9 @@ class ItemTable:
         widths = tuple(part.shape[1] for part in (*parts, self.categories))
         heading = np.array([(*widths, len(self.leanings))], dtype=_WIDTHS).tobytes()
         heading += np.concatenate([self.cuts, self.leanings.ravel()]).astype(_NUMBER).tobytes()
-        alone, of_parts = np.split(self.sent_steps, [2])
+        moment_steps, of_parts = np.split(self.sent_steps, [2])
         coded = [
-            encode_numbers(np.vstack([self.means, self.deviations]), alone),
+            encode_numbers(np.vstack([self.means, self.deviations]), moment_steps),
             encode_numbers(np.column_stack(parts).T, of_parts),
             encode_integers(self.categories.T),
         ]
@@ -220,17 +220,18 @@ class ItemTable:
             raise ValueError(
                 f"a table of {2 + rows} numbers and {n_categories} categories for {n_items} items"
             )
-        given = read.numbers(_NUMBER, n_levels - 1 + n_leanings * (1 + widths[1])).astype(np.float64)
-        cuts, leanings = np.split(given, [n_levels - 1])
-        alone, of_both = read.rounded_rows((2, n_items), 2)
+        count = n_levels - 1 + n_leanings * (1 + widths[1])
+        cuts_and_leanings = read.numbers(_NUMBER, count).astype(np.float64)
+        cuts, leanings = np.split(cuts_and_leanings, [n_levels - 1])
+        moments, of_both = read.rounded_rows((2, n_items), 2)
         columns, of_parts = read.rounded_rows((rows, n_items), rows)
         bits = read.integers(n_categories * n_items)
         cautions = decode_cautions(read.rest(), n_items)
         if not ((bits == 0) | (bits == 1)).all():
             raise ValueError(f"a table of {len(data)} bytes for {n_items} items")
         # Not a number is in no range.
-        means, deviations = alone
-        every = alone, columns, cuts, leanings
+        means, deviations = moments
+        every = moments, columns, cuts, leanings
         if not all(np.abs(part).max(initial=0.0) < _LARGEST for part in every):
             raise ValueError("a table with numbers that are not finite, or far too large")
         if np.any(np.diff(cuts) <= 0) or np.any(deviations < 0):
@@ -264,8 +265,8 @@ def decode_cautions(data: bytes, n_items: int) -> Floats | None:
         return None
     read = Reader(data)
     step = float(read.numbers(_NUMBER, 1)[0])
-    steps, rest = inflated(read.rest(), n_items, zlib.MAX_WBITS)
-    if rest or not 0 < step * _CAUTIOUS_STEPS < _LARGEST:
+    steps, remainder = inflated(read.rest(), n_items, zlib.MAX_WBITS)
+    if remainder or not 0 < step * _CAUTIOUS_STEPS < _LARGEST:
         raise ValueError(f"{len(data)} bytes that are no cautions of {n_items} items")
     return steps.astype(np.float64) * step
 
@@ -316,9 +317,9 @@ class ItemListCodec:
         for length in np.unique(lengths).tolist():
             users = np.flatnonzero(lengths == length)
             fields = self._fields(length)
-            whole = [lists[user] for user in users.tolist()]
-            valid, numbers = fields.decode([each[: fields.size] for each in whole])
-            tails = b"".join(each[fields.size :] for each in whole)
+            of_length = [lists[user] for user in users.tolist()]
+            valid, numbers = fields.decode([coded[: fields.size] for coded in of_length])
+            tails = b"".join(coded[fields.size :] for coded in of_length)
             values = np.frombuffer(tails, dtype=RATING).astype(np.float64).reshape(users.size, length)
             ascending = np.sort(numbers, axis=1)
             if not valid.all() or (ascending[:, 1:] == ascending[:, :-1]).any():

@@ -55,17 +55,18 @@ class ReportCodec:
             return
         # Nearly all items of a user are not rated, so symbols mostly follow that row of the channel.
         shares = channel.probabilities[0]
-        shown = np.delete(shares, self._blank)
-        row_code, cell_code = PrefixCode.for_distribution(shares), PrefixCode.for_distribution(shown)
+        cell_shares = np.delete(shares, self._blank)
+        row_code, cell_code = PrefixCode.for_distribution(shares), PrefixCode.for_distribution(cell_shares)
         # The least rate avoids a division by 0 if next to nothing is shown.
-        rate = max(float(shown.sum()), 1e-9)
+        rate = max(float(cell_shares.sum()), 1e-9)
         # The mean bits of a Rice code of geometric gaps, for each item of a set.
         blanks = (1 - rate) ** (2.0 ** np.arange(MAX_FIELD_BITS))
         gaps = 1 + np.arange(MAX_FIELD_BITS) + blanks / (1 - blanks) if rate < 1 else np.ones(1)
         set_bits = min(1.0, rate * float(gaps.min()))
-        self._whole_row = row_code.expected_bits(shares) < set_bits + rate * cell_code.expected_bits(shown)
+        cell_bits = rate * cell_code.expected_bits(cell_shares)
+        self._whole_row = row_code.expected_bits(shares) < set_bits + cell_bits
         self._code = row_code if self._whole_row else cell_code
-        self._shares, self._shown_per_item = (shares, 1.0) if self._whole_row else (shown, rate)
+        self._shares, self._shown_per_item = (shares, 1.0) if self._whole_row else (cell_shares, rate)
 
     def expected_bits(self, ratings: int) -> float:
         """Return the mean size in bits, before padding, of the report of a user with that many ratings.
@@ -117,8 +118,8 @@ class ReportCodec:
         symbols = self._code.read(rows, places, indptr)
         valid, counts = places >= 0, np.diff(indptr)
         if not valid.all():
-            kept = np.repeat(valid, counts)
-            counts, items, symbols = np.where(valid, counts, 0), items[kept], symbols[kept]
+            in_valid = np.repeat(valid, counts)
+            counts, items, symbols = np.where(valid, counts, 0), items[in_valid], symbols[in_valid]
         if self._blank is not None:
             symbols = symbols + (symbols >= self._blank).astype(np.uint16)
         return DecodedReports(valid, offsets(counts), items, symbols)
@@ -127,14 +128,14 @@ class ReportCodec:
         valid, counts = np.zeros(len(reports), dtype=np.bool_), np.zeros(len(reports), dtype=np.int64)
         items, symbols = [], []
         for users in blocks(np.full(len(reports), self.n_items), _CELLS_AT_ONCE):
-            own = reports[users]
-            places = 8 * own.bounds[:-1]
-            row = self._code.read(own, places, self.n_items * np.arange(places.size + 1))
+            block = reports[users]
+            places = 8 * block.bounds[:-1]
+            row = self._code.read(block, places, self.n_items * np.arange(places.size + 1))
             rows, valid[users] = row.reshape(places.size, self.n_items), places >= 0
-            shown = (rows != self._blank) & valid[users, None]
-            counts[users] = shown.sum(axis=1)
-            items.append(np.nonzero(shown)[1].astype(np.int32))
-            symbols.append(rows[shown])
+            is_rated = (rows != self._blank) & valid[users, None]
+            counts[users] = is_rated.sum(axis=1)
+            items.append(np.nonzero(is_rated)[1].astype(np.int32))
+            symbols.append(rows[is_rated])
         return DecodedReports(valid, offsets(counts), np.concatenate(items), np.concatenate(symbols))
 
     def _without_blank(self, symbols: AnyInts) -> AnyInts:

@@ -56,11 +56,11 @@ def encode_numbers(numbers: Floats, steps: Floats | float) -> bytes:
     steps : float or ndarray, shape (rows,)
         Above 0: one for all numbers, or one for each row, the first axis, which is then compressed by itself.
     """
-    own = np.atleast_1d(np.asarray(steps, dtype=np.float64))
-    rows = numbers.reshape(own.size, -1) if numbers.size else np.zeros((own.size, 0))
+    row_steps = np.atleast_1d(np.asarray(steps, dtype=np.float64))
+    rows = numbers.reshape(row_steps.size, -1) if numbers.size else np.zeros((row_steps.size, 0))
     # A quarter beyond the farthest is rounded to it, whatever single precision makes of a step.
     least = np.abs(rows).max(axis=1, initial=0.0) / (FARTHEST + 0.25)
-    sent = np.maximum(own, np.maximum(least, np.finfo(_STEP).tiny)).astype(_STEP)
+    sent = np.maximum(row_steps, np.maximum(least, np.finfo(_STEP).tiny)).astype(_STEP)
     rounded = np.rint(rows / sent.astype(np.float64)[:, None]).astype(np.int64)
     return sent.tobytes() + b"".join(map(encode_integers, rounded))
 
@@ -138,12 +138,14 @@ class Reader:
         Raises ValueError, as devices do not trust the server, for what is cut short, out of range, more than
         `MOST_NUMBERS`, or not of this size.
         """
-        own = self.numbers(_STEP, steps).astype(np.float64)
+        row_steps = self.numbers(_STEP, steps).astype(np.float64)
         # Not a number is in no range.
-        if not ((own > 0) & (own < np.inf)).all():
+        if not ((row_steps > 0) & (row_steps < np.inf)).all():
             raise ValueError(f"{len(self._data)} bytes with steps that are not above 0")
-        rows = [self.integers(int(np.prod(shape, dtype=np.int64)) // steps) * step for step in own.tolist()]
-        return np.array(rows, dtype=np.float64).reshape(shape), own
+        rows = [
+            self.integers(int(np.prod(shape, dtype=np.int64)) // steps) * step for step in row_steps.tolist()
+        ]
+        return np.array(rows, dtype=np.float64).reshape(shape), row_steps
 
     def integers(self, count: int) -> Ints:
         """Return so many packed integers, shape (count,); for errors see `rounded_rows`."""
@@ -153,17 +155,17 @@ class Reader:
         if not span:
             return np.full(count, low, dtype=np.int64)
         digits = int(_DIGITS[span - 1]) if span < 256 else 0
-        packed, rest = inflated(self.rest(), -(-count // digits) if digits else 2 * count)
-        self._place = len(self._data) - len(rest)
+        packed, remainder = inflated(self.rest(), -(-count // digits) if digits else 2 * count)
+        self._place = len(self._data) - len(remainder)
         if digits:
             powers = (span + 1) ** np.arange(digits)
             every = (packed.astype(np.int64)[:, None] // powers % (span + 1)).ravel()
-            whole = not every[count:].any() and bool((packed < (span + 1) ** digits).all())
+            valid = not every[count:].any() and bool((packed < (span + 1) ** digits).all())
             above = every[:count]
         else:
             above = packed[:count] + 256 * packed[count:].astype(np.int64)
-            whole = bool((above <= span).all())
-        if not whole:
+            valid = bool((above <= span).all())
+        if not valid:
             raise ValueError(f"a table of numbers beyond its {span} steps")
         return low + above
 

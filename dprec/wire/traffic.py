@@ -66,8 +66,8 @@ class TrafficLedger:
         """Add all charges of another ledger of the same users."""
         for name, more in other.columns.items():
             self.columns[name][:] += more
-        for key, own in other.first_user.items():
-            self.first_user.setdefault(key, Exchanged()).include(own)
+        for key, exchanged in other.first_user.items():
+            self.first_user.setdefault(key, Exchanged()).include(exchanged)
 
     def clear(self, users: Bools) -> None:
         """Take back all charges of users whom nothing has reached."""
@@ -105,8 +105,8 @@ class TrafficLedger:
         else:
             concerned = users.size > 0 and bool(users[0] if users.dtype == np.bool_ else users[0] == 0)
         if concerned:
-            own = int(np.ravel(payload)[0]), int(np.ravel(message)[0])
-            self.first_user.setdefault((kind, up), Exchanged()).include(Exchanged(1, *own, example))
+            first_bytes = int(np.ravel(payload)[0]), int(np.ravel(message)[0])
+            self.first_user.setdefault((kind, up), Exchanged()).include(Exchanged(1, *first_bytes, example))
 
     charge_uplink = partialmethod(_charge, True)
     charge_downlink = partialmethod(_charge, False)
@@ -123,10 +123,10 @@ class TrafficLedger:
         self.uplink_message[users] = message
         self.messages[users] += messages - 1
         if users.size and users[0] == 0:
-            own = int(messages[0]), int(payload[0]), int(message[0])
+            first_figures = int(messages[0]), int(payload[0]), int(message[0])
             # The report that was divided into several messages is not what any of them holds.
-            example = self.first_user[kind, True].example if own[0] == 1 else b""
-            self.first_user[kind, True] = Exchanged(*own, example)
+            example = self.first_user[kind, True].example if first_figures[0] == 1 else b""
+            self.first_user[kind, True] = Exchanged(*first_figures, example)
 
 
 class Octets(NamedTuple):
@@ -186,7 +186,7 @@ class NetworkOptions(Options):
         polls = max(1, math.floor(seconds / self.poll_seconds))
         heartbeats = min(polls, 1 + math.floor(seconds / MEASURED.heartbeat_seconds))
         again = polls if seconds and self.poll_seconds >= MEASURED.kept_seconds else 0
-        return Contacts(*(requests.astype(np.int64) * each for each in (1 + again, polls, heartbeats)))
+        return Contacts(*(requests.astype(np.int64) * visits for visits in (1 + again, polls, heartbeats)))
 
 
 @dataclass(frozen=True, eq=False)
