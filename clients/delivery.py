@@ -40,14 +40,14 @@ def receive_lists(partition: Partition, delivery: exchange.Recommendations) -> N
     partition.population.show(predictions)
 
 
-def receive_table(partition: Partition, known: exchange.Personalization) -> None:
+def receive_table(partition: Partition, personalization: exchange.Personalization) -> None:
     """Receive a table of items, from which each device predicts with its clean ratings, or raise Refusal."""
     population = partition.population
     if not population.installed(OneShotProtocol).on_device:
         raise Refusal(RefusalCode.NOT_SET_UP, "a table of items for devices that predict nothing")
     levels, n_items = population.scale.levels, population.n_items
     with exchange.refusing_malformed():
-        table = ItemTable.decode(known.table, n_levels=levels, n_items=n_items)
+        table = ItemTable.decode(personalization.table, n_levels=levels, n_items=n_items)
 
     def predictions(process: OrdinalProcess) -> Floats:
         shape = partition.size, n_items

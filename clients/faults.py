@@ -112,5 +112,5 @@ class Replies:
         if not self.have(ABSENT, DAMAGED).any():
             return sent
         after = {ABSENT: lambda report: b"", DAMAGED: damaged}
-        each = zip(sent, self.fates[self.asked].tolist(), strict=True)
-        return Pieces.of([after[fate](report) if fate in after else report for report, fate in each])
+        with_fates = zip(sent, self.fates[self.asked].tolist(), strict=True)
+        return Pieces.of([after[fate](report) if fate in after else report for report, fate in with_fates])

@@ -39,7 +39,7 @@ def updates(partition: Partition, request: exchange.GradientRequest, context: Co
     active, reports, sent = _active(partition, request), [], np.zeros(partition.size, dtype=np.int64)
     # Who was asked in this round before others keeps what it computed then.
     told = memory.told() if again else None
-    after = tuple(each.copy() for each in (before if told is None else told.kept))
+    after = tuple(array.copy() for array in (before if told is None else told.kept))
     norms, losses = (
         np.full((2, partition.size), np.nan) if told is None else np.stack([told.norms, told.losses])
     )
@@ -55,11 +55,11 @@ def updates(partition: Partition, request: exchange.GradientRequest, context: Co
         losses[users] = computed.losses
         reports.append(device.coding.reports(steps, draws, senders).data)
         sent[users] = device.coding.report_bytes
-        for place, each in zip(after, computed.state, strict=True):
-            place[users] = each
+        for place, state in zip(after, computed.state, strict=True):
+            place[users] = state
     memory.keep(exchange.Told(number, after, norms, losses), before)
-    whole = Pieces(b"".join(reports), offsets(sent))
-    return Answers([(partition, False)], lambda part, lies: whole, device.reading.decode)
+    pieces = Pieces(b"".join(reports), offsets(sent))
+    return Answers([(partition, False)], lambda part, lies: pieces, device.reading.decode)
 
 
 def tell(message: Message, partition: Partition, context: Context) -> Message:
@@ -75,9 +75,9 @@ def tell(message: Message, partition: Partition, context: Context) -> Message:
 
 def _kept(partition: Partition, memory: Memory, *, again: bool = False) -> State:
     """Return what the devices of a partition keep; ``again``: what they kept before their last answer."""
-    kept = memory.kept(slice(partition.start, partition.stop), again=again)
-    if kept is not None:
-        return kept
+    state = memory.kept(slice(partition.start, partition.stop), again=again)
+    if state is not None:
+        return state
     population = partition.population
     draws = draws_of_rounds(partition, "what a device keeps")
     keys = np.stack([draws.per_user(index, 0) for index in (0, 1)], axis=1)

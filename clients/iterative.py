@@ -58,8 +58,8 @@ class Answers:
         """Return the bytes of the reports of who is asked, and the sum of those a server would accept."""
         first, sizes, total = self.parts[0][0].start, [], None
         for part, lies in self.parts:
-            own = replies.of(slice(part.start - first, part.stop - first))
-            sent, aggregate = self.sum_of(part, lies, own)
+            part_replies = replies.of(slice(part.start - first, part.stop - first))
+            sent, aggregate = self.sum_of(part, lies, part_replies)
             sizes.append(sent)
             total = aggregate if total is None else total + aggregate
         assert total is not None
@@ -100,8 +100,9 @@ def reply_with_sum(
     replies = _replies(partition, round_index, asked)
     sizes, aggregate = answers.summed(replies)
     absent, late, numbers = replies.have(ABSENT), replies.have(LATE), aggregate.numbers.ravel()
-    known = aggregate.raters, aggregate.undrawn, None if aggregate.places is None else aggregate.places.flat
-    sent = exchange.SummedReports(partition.start, absent, late, sizes, aggregate.users, numbers, *known)
+    places = None if aggregate.places is None else aggregate.places.flat
+    total = aggregate.users, numbers, aggregate.raters, aggregate.undrawn, places
+    sent = exchange.SummedReports(partition.start, absent, late, sizes, *total)
     return _reply(message, sent.entries())
 
 
@@ -203,21 +204,24 @@ def contributions(partition: Partition, request: exchange.GradientRequest, conte
     def drawn(part: Partition) -> tuple[Any, Any, float, RoundDraws]:
         devices = draws_of_rounds(part, "contribution").asked(request.factors)
         words = devices.per_cell(np.asarray(part.counts), part.items, round_index)
-        own = device.contributions(profiles_of(part), layout, words)
+        contribution = device.contributions(profiles_of(part), layout, words)
         lasting = turns_of(part) if aggregation.by_itself else None
-        return own, layout, multiplier, RoundDraws(devices, round_index, population.keys.public_seed, lasting)
+        draws = RoundDraws(devices, round_index, population.keys.public_seed, lasting)
+        return contribution, layout, multiplier, draws
 
     def encoded(part: Partition, lies: bool) -> Sequence[bytes]:
-        own, _, _, draws = drawn(part)
+        contribution, _, _, draws = drawn(part)
         if not lies:
-            return aggregation.encode(own, layout, multiplier, draws)
+            return aggregation.encode(contribution, layout, multiplier, draws)
         if population.targets:
-            own = PartOfContributions(own, device.about(np.array(population.targets), layout))
-        return aggregation.crafted(own, layout, multiplier, draws, population.crafted)
+            contribution = PartOfContributions(
+                contribution, device.about(np.array(population.targets), layout)
+            )
+        return aggregation.crafted(contribution, layout, multiplier, draws, population.crafted)
 
     bits = aggregation.report_bits(layout, int(partition.counts.max(initial=0)), multiplier)
     together = max(8 * REPORTS_AT_ONCE // max(bits, 1), 1)
-    parts = [(some, lies) for part, lies in partition.parts_that_lie for some in part.divided(together)]
+    parts = [(block, lies) for part, lies in partition.parts_that_lie for block in part.divided(together)]
     add_up = partial(aggregation.decode, layout=layout, multiplier=multiplier)
     if population.unseen:
         return ContributionsToSum(parts, encoded, add_up, aggregation, drawn)

@@ -49,9 +49,9 @@ class Memory:
         broadcast, or a later one has been answered.
         """
         self.check_round(round_index)
-        last, known = self.last_answer()
+        last, last_digest = self.last_answer()
         digest = hashlib.sha256(broadcast).digest()
-        if round_index < last or (round_index == last and digest != known):
+        if round_index < last or (round_index == last and digest != last_digest):
             code = RefusalCode.ROUND_ANSWERED if round_index < last else RefusalCode.CHANGED_REQUEST
             raise Refusal(code, f"asked for round {round_index} again, after round {last} was answered")
         self.context.state[self._answers] = ConfigRecord({"round": round_index, "broadcast": digest})
@@ -71,9 +71,9 @@ class Memory:
         """Return the bytes of what the node holds, or None if it holds nothing of this run."""
         record = self.context.state.get(_HELD)
         if isinstance(record, ConfigRecord) and record["run"] == self.run:
-            whole = record["factors"]
-            assert isinstance(whole, bytes)
-            return whole
+            factors = record["factors"]
+            assert isinstance(factors, bytes)
+            return factors
         return self.resumed.sent if self.resumed is not None else None
 
     def keep(self, told: Told, before: tuple[AnyArray, ...]) -> None:
@@ -100,7 +100,7 @@ class Memory:
         if again:
             reason = f"asked for round {self.resumed.round_index} again, of a run that goes on after it"
             raise Refusal(RefusalCode.ROUND_ANSWERED, reason)
-        return tuple(each[users] for each in self.resumed.kept)
+        return tuple(array[users] for array in self.resumed.kept)
 
     @property
     def _answers(self) -> str:

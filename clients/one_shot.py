@@ -93,21 +93,21 @@ def slope_reports(partition: Partition, request: exchange.SlopesRequest, context
     rows, counts, round_index = request.rows, partition.counts, request.round_index
     if len(rows) != partition.size:
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of another partition")
-    known, memory = Pieces.of(rows).sizes > 0, Memory.of(population, protocol.rounds, context)
-    if known.any() and not memory.last_answer()[0]:
+    has_row, memory = Pieces.of(rows).sizes > 0, Memory.of(population, protocol.rounds, context)
+    if has_row.any() and not memory.last_answer()[0]:
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "rows of items that were not reported")
-    entries = _entries(rows, known, counts)
+    entries = _entries(rows, has_row, counts)
     memory.answer_once(round_index, b"".join(len(row).to_bytes(8, "little") + row for row in rows))
     draws = RoundDraws(draws_of_rounds(partition, "slope report"), round_index, population.keys.public_seed)
-    return protocol.answer(profiles_of(partition), entries, known, draws)
+    return protocol.answer(profiles_of(partition), entries, has_row, draws)
 
 
-def _entries(rows: list[bytes], known: Bools, counts: Ints) -> Floats:
+def _entries(rows: list[bytes], has_row: Bools, counts: Ints) -> Floats:
     for row, count in zip(rows, counts.tolist(), strict=True):
         if row and len(row) != count * exchange.ROW_ENTRY.itemsize:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, f"a row of {len(row)} bytes for {count} ratings")
     entries = np.zeros(int(counts.sum()))
-    entries[np.repeat(known, counts)] = np.frombuffer(b"".join(rows), dtype=exchange.ROW_ENTRY)
+    entries[np.repeat(has_row, counts)] = np.frombuffer(b"".join(rows), dtype=exchange.ROW_ENTRY)
     if not np.isfinite(entries).all():
         raise Refusal(RefusalCode.MALFORMED_REQUEST, "a row with numbers that are not finite")
     return entries

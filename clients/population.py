@@ -59,11 +59,11 @@ class Brought:
     @classmethod
     def for_protocol(cls, protocol: Protocol) -> "Brought":
         """Return what has to be brought for it; raises InputError for a component that cannot travel."""
-        own = components.user_defined_classes(protocol)
-        names = [components.reference_of(component) for component in own]
-        if not own:
+        classes = components.user_defined_classes(protocol)
+        names = [components.reference_of(component) for component in classes]
+        if not classes:
             return NOTHING
-        if all(map(components.is_importable, own)) and is_told_by_its_settings(_Told(protocol=protocol)):
+        if all(map(components.is_importable, classes)) and is_told_by_its_settings(_Told(protocol=protocol)):
             return cls(folders=components.import_folders(), classes=frozenset(names))
         return cls(protocol=components.packed(protocol, " and ".join(names)))
 
@@ -264,8 +264,8 @@ class Partition:
         if not self.population.crafted:
             return ((self, False),)
         first = min(max(self.start, self.population.n_users - self.population.crafted), self.stop)
-        drawn, chosen = replace(self, stop=first), replace(self, start=first)
-        return tuple((part, lies) for part, lies in ((drawn, False), (chosen, True)) if part.size)
+        honest, malicious = replace(self, stop=first), replace(self, start=first)
+        return tuple((part, lies) for part, lies in ((honest, False), (malicious, True)) if part.size)
 
     def divided(self, users: int) -> "Iterator[Partition]":
         """Yield parts of so many consecutive users at most."""
@@ -349,12 +349,14 @@ def write_population(
     write_whole(directory / _POPULATION, to_json(description).encode())
 
 
-def write_held_question(directory: Path, held: HeldQuestion) -> None:
+def write_held_question(directory: Path, received: HeldQuestion) -> None:
     """Write what the devices of an interrupted run had received, before they start again."""
     file = BytesIO()
-    sent, question = (np.frombuffer(each, dtype=np.uint8) for each in (held.sent, held.question))
-    kept = {f"kept {place}": each for place, each in enumerate(held.kept or ())}
-    np.savez(file, allow_pickle=False, round=held.round_index, sent=sent, question=question, **kept)
+    sent, question = (
+        np.frombuffer(content, dtype=np.uint8) for content in (received.sent, received.question)
+    )
+    state = {f"kept {place}": array for place, array in enumerate(received.kept or ())}
+    np.savez(file, allow_pickle=False, round=received.round_index, sent=sent, question=question, **state)
     write_whole(directory / _HELD, file.getvalue())
 
 
@@ -415,10 +417,12 @@ def _held(folder: Path) -> HeldQuestion | None:
     if not path.exists():
         return None
     try:
-        with np.load(BytesIO(contents_of(path)), allow_pickle=False) as held:
-            names = [name for name in held.files if name.startswith("kept ")]
-            kept = tuple(held[f"kept {place}"] for place in range(len(names))) or None
-            return HeldQuestion(int(held["round"]), held["sent"].tobytes(), held["question"].tobytes(), kept)
+        with np.load(BytesIO(contents_of(path)), allow_pickle=False) as archive:
+            names = [name for name in archive.files if name.startswith("kept ")]
+            state = tuple(archive[f"kept {place}"] for place in range(len(names))) or None
+            return HeldQuestion(
+                int(archive["round"]), archive["sent"].tobytes(), archive["question"].tobytes(), state
+            )
     except (ValueError, EOFError, KeyError, BadZipFile) as error:
         raise InputError(str(path), f"no arrays ({error})", "a file of dprec") from None
 

@@ -87,8 +87,8 @@ def _of_contribution(partition: Partition, record: exchange.Record, answered: Co
     aggregation = protocol.aggregation
     before = () if aggregation.by_itself else tuple(answered)
     silent = aggregation.by_itself and not aggregation.reporting(turns_of(partition), round_index)[0]
-    whole = 0.0 if silent else protocol.loss_of((*before, round_index))
-    loss = max(0.0, whole - protocol.loss_of(before)) if math.isfinite(whole) else math.inf
+    total_loss = 0.0 if silent else protocol.loss_of((*before, round_index))
+    loss = max(0.0, total_loss - protocol.loss_of(before)) if math.isfinite(total_loss) else math.inf
     delta = 0.0 if before else protocol.counted_at
     return Price(round_index, Loss(_of_rated(partition, loss), loss), Loss(loss, loss), delta)
 

@@ -133,8 +133,8 @@ class ShardedRatings:
         parts = []
         for number in range(first, last + 1):
             begin, end = self._starts[number], self._starts[number + 1]
-            whole = _opened(str(self.folder), number, self.index.sizes[number])
-            parts.append(whole.part(max(start, begin) - begin, min(stop, end) - begin))
+            shard = _opened(str(self.folder), number, self.index.sizes[number])
+            parts.append(shard.part(max(start, begin) - begin, min(stop, end) - begin))
         return parts[0] if len(parts) == 1 else _joined(parts)
 
 
@@ -157,11 +157,11 @@ def write_shards(folder: Path, ratings: Ratings) -> ShardIndex:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         present = (folder / INDEX).exists()
-        digest, held, sizes = hashlib.sha256(), [], []
+        digest, user_counts, sizes = hashlib.sha256(), [], []
         for number, users in enumerate(blocks(ratings.counts, _RATINGS_PER_SHARD)):
             contents = _encoded(ratings, users)
             digest.update(contents)
-            held.append(users.stop - users.start)
+            user_counts.append(users.stop - users.start)
             sizes.append(len(contents))
             if not present:
                 write_whole(_shard(folder, number), contents)
@@ -170,7 +170,7 @@ def write_shards(folder: Path, ratings: Ratings) -> ShardIndex:
             continuous=ratings.scale.continuous,
             n_items=ratings.n_items,
             digest=digest.hexdigest(),
-            users=tuple(held),
+            users=tuple(user_counts),
             sizes=tuple(sizes),
         )
         if present:

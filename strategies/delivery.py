@@ -96,7 +96,8 @@ def deliver_lists(
     Users with a node of their own are always sent theirs; many users of a simulation are only charged.
     """
     account = RoundAccount(RECOMMEND, group, traffic)
-    hosted, there = [each for each, node in enumerate(roster.node_ids) if node is not None], roster.everybody
+    there = roster.everybody
+    hosted = [partition_id for partition_id, node in enumerate(roster.node_ids) if node is not None]
     users = np.concatenate(
         [np.asarray(roster.partition(partition_id), dtype=np.int64) for partition_id in hosted]
     )
@@ -122,5 +123,5 @@ def broadcast_table(
     """
     account, content = RoundAccount(PERSONALIZE, group, traffic), request_content(Personalization(table))
     account.charge_request(roster.everybody, content, len(table))
-    account.deliver(grid, roster, roster.contents(roster.everybody, lambda partition_id, asked: content))
+    account.deliver(grid, roster, roster.contents(roster.everybody, lambda partition_id, bitmap: content))
     return account.spent()

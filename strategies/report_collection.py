@@ -73,7 +73,7 @@ class ReportCollection:
         requests = roster.contents(
             everybody,
             # Without a record where all of a partition are asked.
-            lambda _, asked: RecordDict() if asked is None else request_content(ReportRequest(asked)),
+            lambda _, bitmap: RecordDict() if bitmap is None else request_content(ReportRequest(bitmap)),
         )
         for answers in roster.ask_in_turn(grid, REPORT, requests, self.group):
             for arrivals in roster.arrivals(answers, everybody):
@@ -114,7 +114,7 @@ class FollowUpCollection:
         account = RoundAccount(COUNT, self.group, collected.traffic)
         asked, question = collected.accepted, asking.question
         account.charge_request(asked, request_content(CountRequest(question)), len(question))
-        contents = roster.contents(asked, lambda _, some: request_content(CountRequest(question, some)))
+        contents = roster.contents(asked, lambda _, bitmap: request_content(CountRequest(question, bitmap)))
         answers = roster.ask(grid, COUNT, contents, self.group)
         accepted = 0
         for arrivals in roster.arrivals(answers, asked):
@@ -167,9 +167,9 @@ class ReplacementExchange:
         The users asked are those whose ratings arrived and include an item with candidates.
         """
         account = RoundAccount(REPLACE, self.group, traffic)
-        places, known = find(self.candidates.items, observed.items)
-        counts = np.bincount(observed.users[known], minlength=roster.n_users)
-        needs = _Needs(counts, offsets(counts), places[known], self.rows.rows(self.candidates))
+        places, has_candidates = find(self.candidates.items, observed.items)
+        counts = np.bincount(observed.users[has_candidates], minlength=roster.n_users)
+        needs = _Needs(counts, offsets(counts), places[has_candidates], self.rows.rows(self.candidates))
         asked = counts > 0
         items, row_sizes = self.candidates.items[needs.places], needs.rows.sizes[needs.places]
         payloads = self.rows.packed_sizes(needs.indptr, items, row_sizes)

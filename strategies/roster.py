@@ -51,9 +51,9 @@ class Roster:
         contents = {}
         for partition_id in range(len(self.node_ids)):
             partition = self.partition(partition_id)
-            own = asked[partition.start : partition.stop]
-            if own.any():
-                contents[partition_id] = content_of(partition_id, bitmap_of(own))
+            asked_here = asked[partition.start : partition.stop]
+            if asked_here.any():
+                contents[partition_id] = content_of(partition_id, bitmap_of(asked_here))
         return contents
 
     def partition(self, partition_id: int) -> range:
@@ -64,8 +64,8 @@ class Roster:
     def there(self, partition_id: int) -> slice | Ints:
         """Return which users of a partition are there."""
         partition = self.partition(partition_id)
-        own = slice(partition.start, partition.stop)
-        return own if self.present is None else partition.start + np.flatnonzero(self.present[own])
+        users = slice(partition.start, partition.stop)
+        return users if self.present is None else partition.start + np.flatnonzero(self.present[users])
 
     def messages(self, message_type: str, contents: dict[int, RecordDict], group: str) -> list[Message]:
         """Return the messages that send a request, by partition, to some of the nodes."""
@@ -88,10 +88,10 @@ class Roster:
 
         The next part is asked while the caller reads the answers of the one before. See `ask`.
         """
-        size, asked = max(1, _USERS_AT_ONCE // self.users_per_node), list(contents)
+        size, partition_ids = max(1, _USERS_AT_ONCE // self.users_per_node), list(contents)
         parts = [
-            {partition_id: contents[partition_id] for partition_id in asked[first : first + size]}
-            for first in range(0, len(asked), size)
+            {partition_id: contents[partition_id] for partition_id in partition_ids[first : first + size]}
+            for first in range(0, len(partition_ids), size)
         ]
         if len(parts) < 2:
             yield self.ask(grid, message_type, contents, group)

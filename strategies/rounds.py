@@ -160,21 +160,21 @@ def request_content(request: Request) -> RecordDict:
 
 def message_size(message: Message) -> int:
     """Return the bytes of a message as Flower serialises it, with random identifiers at full width."""
-    given = message.metadata
+    metadata = message.metadata
     source, target = (
         node if node in (SUPERLINK_NODE_ID, 0) else _WIDEST_ID
-        for node in (given.src_node_id, given.dst_node_id)
+        for node in (metadata.src_node_id, metadata.dst_node_id)
     )
-    whole = _message(
+    widest = _message(
         message.content,
-        given.message_type,
-        given.group_id,
+        metadata.message_type,
+        metadata.group_id,
         nodes=(source, target),
-        reply=bool(given.reply_to_message_id),
-        times=(given.created_at, given.ttl),
-        tasks=(given.src_task_id, given.dst_task_id),
+        reply=bool(metadata.reply_to_message_id),
+        times=(metadata.created_at, metadata.ttl),
+        tasks=(metadata.src_task_id, metadata.dst_task_id),
     )
-    return int(message_to_proto(whole).ByteSize())
+    return int(message_to_proto(widest).ByteSize())
 
 
 def _sizes(lengths: Ints, size_of: Callable[[int], int]) -> Ints:
@@ -212,9 +212,9 @@ def report_sizes(message_type: str, group: str, users: Ints, payloads: Ints) -> 
     widths = np.ceil(np.log2(2 * users + 2) / 7).astype(np.int64)
     sizes = np.empty(users.size, dtype=np.int64)
     for width in np.unique(widths).tolist():
-        own = widths == width
-        lengths, of_user = different(payloads[own])
-        sizes[own] = _sizes(lengths, partial(_reply_size, message_type, len(group), width))[of_user]
+        of_width = widths == width
+        lengths, of_user = different(payloads[of_width])
+        sizes[of_width] = _sizes(lengths, partial(_reply_size, message_type, len(group), width))[of_user]
     return sizes
 
 

@@ -104,8 +104,8 @@ class SumRounds(TrainingRounds):
         for sums in arriving(reading):
             if self.remembers and aggregation.by_itself:
                 self.received[-1].take(sums)
-            whole = sums.punctual & aggregation.whole(sums.sent, layout, multiplier)
-            present[sums.users[whole]] = True
+            complete = sums.punctual & aggregation.whole(sums.sent, layout, multiplier)
+            present[sums.users[complete]] = True
             total += sums.aggregate
         if not aggregation.can_release(present, total.users, server_round, self.public_seed):
             self.failed += 1

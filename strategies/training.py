@@ -47,7 +47,7 @@ def encoded(**devices: Device | None) -> dict[str, AnyArray]:
 
 def named(arrays: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
     """Return the arrays whose names begin with something, by what follows it, in their order."""
-    return {name.removeprefix(prefix): own for name, own in arrays.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,15 +121,22 @@ class TrainingRounds(Strategy):
     def stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         """Return what the rounds so far have changed: arrays, and JSON values."""
         ledger = {f"{_LEDGER}{name}": array for name, array in self.accountant.to_arrays().items()}
-        kept = {f"{_KEPT}{place}": array for place, array in enumerate(self.kept)}
+        state = {f"{_KEPT}{place}": array for place, array in enumerate(self.kept)}
         values = {
             "records": [vars(record) for record in self.records],
             "first_user": [
-                [kind, up, own.messages, own.payload_bytes, own.message_bytes, own.example.hex()]
-                for (kind, up), own in self.traffic.first_user.items()
+                [
+                    kind,
+                    up,
+                    exchanged.messages,
+                    exchanged.payload_bytes,
+                    exchanged.message_bytes,
+                    exchanged.example.hex(),
+                ]
+                for (kind, up), exchanged in self.traffic.first_user.items()
             ],
         }
-        return {**self._places, **ledger, **kept, **encoded(broadcast=self.broadcast)}, values
+        return {**self._places, **ledger, **state, **encoded(broadcast=self.broadcast)}, values
 
     def resume(
         self, arrays: Mapping[str, AnyArray], values: Mapping[str, Any], lessons: Callable[[int], AnyArray]
@@ -156,8 +163,8 @@ class TrainingRounds(Strategy):
         self.broadcast = self.decoded(arrays.get("broadcast"))
         self.records = [RoundRecord(**record) for record in values["records"]]
         for kind, up, messages, payload, message, example in values["first_user"]:
-            own = Exchanged(messages, payload, message, bytes.fromhex(example))
-            self.traffic.first_user[kind, up] = own
+            exchanged = Exchanged(messages, payload, message, bytes.fromhex(example))
+            self.traffic.first_user[kind, up] = exchanged
 
     def decoded(self, sent: AnyArray | None) -> Any:
         """Return what devices hold that were sent some bytes, which are `encoded`; None for none.
@@ -287,9 +294,9 @@ class BroadcastRounds(TrainingRounds):
     def stored(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         """Return what the rounds so far have changed, with the server's arrays; see `TrainingRounds`."""
         arrays, values = super().stored()
-        own = {f"{_SERVER}{name}": array for name, array in (self.server.arrays or {}).items()}
+        server_arrays = {f"{_SERVER}{name}": array for name, array in (self.server.arrays or {}).items()}
         best = {"best_error": self.best_error, "best_round": self.best_round}
-        return {**arrays, **own, **encoded(best=self.best)}, values | best
+        return {**arrays, **server_arrays, **encoded(best=self.best)}, values | best
 
     def resume(
         self, arrays: Mapping[str, AnyArray], values: Mapping[str, Any], lessons: Callable[[int], AnyArray]
@@ -302,20 +309,20 @@ class BroadcastRounds(TrainingRounds):
 
     def _questions(self, server_round: int, grid: Grid) -> dict[int, RecordDict]:
         question = self.server.held
-        whole = question.encode()
-        changes = whole
+        in_full = question.encode()
+        changes = in_full
         if self.protocol.keeps_last and self.broadcast is not None:
             changes = question.changes(self.broadcast)
         behind = self._asked & ~self.holders
-        for users, payload in ((behind, whole), (self._asked & self.holders, changes)):
+        for users, payload in ((behind, in_full), (self._asked & self.holders, changes)):
             content = request_content(GradientRequest(server_round, payload))
             self._account.charge_request(users, content, len(payload))
 
-        def request_of(partition_id: int, asked: bytes | None) -> RecordDict:
+        def request_of(partition_id: int, bitmap: bytes | None) -> RecordDict:
             # A node keeps one copy: it can apply the changes only if all its asked users could.
             partition = self.roster.partition(partition_id)
-            payload = whole if behind[partition.start : partition.stop].any() else changes
-            return request_content(GradientRequest(server_round, payload, asked))
+            payload = in_full if behind[partition.start : partition.stop].any() else changes
+            return request_content(GradientRequest(server_round, payload, bitmap))
 
         self.broadcast = question
         if self.remembers:
@@ -346,12 +353,14 @@ class BroadcastRounds(TrainingRounds):
         """
         contents = {partition_id: RecordDict() for partition_id in range(len(self.roster.node_ids))}
         answers = self.roster.ask(grid, TELL, contents, self.group)
-        told = [Told.of(answer.content[REPLY]) for answer in answers.values()]
-        self.kept = tuple(np.concatenate(each) for each in zip(*(part.kept for part in told), strict=True))
+        replies = [Told.of(answer.content[REPLY]) for answer in answers.values()]
+        self.kept = tuple(
+            np.concatenate(arrays) for arrays in zip(*(part.kept for part in replies), strict=True)
+        )
         device, last = self.broadcast, len(self.records)
         assert device is not None, "a round in which nothing was asked"
-        norms = np.concatenate([np.where(part.round_index == last, part.norms, np.nan) for part in told])
-        losses = np.concatenate([np.where(part.round_index == last, part.losses, np.nan) for part in told])
+        norms = np.concatenate([np.where(part.round_index == last, part.norms, np.nan) for part in replies])
+        losses = np.concatenate([np.where(part.round_index == last, part.losses, np.nan) for part in replies])
         observed = device.observed(norms[self.rated], losses[self.rated], last)
         self.records[-1] = replace(self.records[-1], observed=observed)
 
@@ -389,7 +398,10 @@ class RowRounds(TrainingRounds):
         return contents
 
     def _learn(self, server_round: int, arriving: Callable[[Reader[Any]], Iterator[Any]]) -> int:
-        read = [self.server.read(each.punctual_users, each.in_time()) for each in arriving(arrivals_of)]
+        read = [
+            self.server.read(arrivals.punctual_users, arrivals.in_time())
+            for arrivals in arriving(arrivals_of)
+        ]
         accepted = sum(valid for valid, _, _ in read)
         if accepted:
             cells, symbols = (np.concatenate(parts) for parts in list(zip(*read, strict=True))[1:])
