@@ -123,7 +123,7 @@ class Laboratory:
             train,
             unmeasured,
             self.keys(identity),
-            held=course_of(config.protocol).held_ratings(train, config.seed),
+            device_ratings=course_of(config.protocol).held_ratings(train, config.seed),
             protocol=config.protocol.installed,
             absent=absent,
         )
@@ -157,10 +157,10 @@ def outcome_with_malicious_users(
     protocol = config.protocol.suited(Public.of(train, joined=train.n_users - honest.n_users))
     task = installer.task(
         train,
-        train if evaluator.held is honest else evaluator.held,
+        train if evaluator.profiles is honest else evaluator.profiles,
         unmeasured,
         keys,
-        held=course_of(protocol).held_ratings(train, config.seed),
+        device_ratings=course_of(protocol).held_ratings(train, config.seed),
         protocol=protocol.installed,
         malicious=malicious,
     )
@@ -189,8 +189,8 @@ def check_attacks(config: RunConfig) -> None:
     for name in names:
         if names.count(name) > 1:
             raise SettingError("attacks", f"two that say {name}", "each kind, and each number in it, once")
-        known = COLUMNS.get(name)
-        taken = known is not None and not (known.key or "").startswith("attacks.")
+        column = COLUMNS.get(name)
+        taken = column is not None and not (column.key or "").startswith("attacks.")
         if (
             taken
             or name in ("attacks", "epsilon_per_user", "schema")

@@ -77,8 +77,12 @@ def check_evaluation(
     """
     scale, bound = train.scale, options.relevant_from
     if scale.implicit:
-        for key, given in (("relevant_from", bound), ("errors", options.errors), ("scores", options.scores)):
-            if given:
+        for key, setting in (
+            ("relevant_from", bound),
+            ("errors", options.errors),
+            ("scores", options.scores),
+        ):
+            if setting:
                 raise SettingError(key, "a metric of ratings", f"nothing, for {scale.describe()}")
         if options.top_k > LONGEST_CUTOFF:
             raise SettingError(
@@ -128,7 +132,7 @@ class Evaluator:
     """Public data about the users; None without any, or for cold users."""
 
     @property
-    def held(self) -> Ratings:
+    def profiles(self) -> Ratings:
         """What those hold whose predictions are evaluated."""
         return held_by_tested(self.train, self.test)
 
@@ -155,10 +159,10 @@ class Evaluator:
         ``scores``: what test items are ranked by, if not by predictions.
         ``lists``: of all unrated items, if these are ranked instead.
         """
-        held, test, options, truth = self.held, self.test, self.options, self.truth
+        held, test, options, truth = self.profiles, self.test, self.options, self.truth
         if is_binary(test.scale):
-            known = None if hidden is None or truth is None else relative_error(hidden, truth)
-            return {"sign_accuracy": metrics.sign_accuracy(predictions, test.values), "relative_error": known}
+            error = None if hidden is None or truth is None else relative_error(hidden, truth)
+            return {"sign_accuracy": metrics.sign_accuracy(predictions, test.values), "relative_error": error}
         if lists is None:
             ranked = predictions if scores is None else scores(test.users, test.items)
             ranking = metrics.ranking_accuracy(ranked, test, held, options.top_k, options.relevant_from)
@@ -228,7 +232,7 @@ class Evaluator:
         """
         return scored_lists(
             predict,
-            Unrated(self.held, self._targets),
+            Unrated(self.profiles, self._targets),
             np.flatnonzero(self.test.counts),
             length,
             self.train.n_items,
@@ -261,8 +265,8 @@ class Evaluator:
     @cached_property
     def relevant(self) -> NDArray[np.bool_]:
         """Which test ratings make an item relevant, shape (test ratings,)."""
-        bound = 0.0 if is_binary(self.held.scale) else self.options.relevant_from
-        return metrics.is_relevant(self.test, self.held, bound)
+        bound = 0.0 if is_binary(self.profiles.scale) else self.options.relevant_from
+        return metrics.is_relevant(self.test, self.profiles, bound)
 
     def nothing_sent(self) -> float | None:
         """Return the main metric of devices that predict alone, as the preset nothing-sent; none of lists."""
@@ -279,7 +283,7 @@ class Evaluator:
 
     def _alone(self) -> NDArray[np.float64]:
         """Predictions of devices that neither send nor receive anything, shape (test ratings,)."""
-        return self.predictions(NothingSentProtocol().alone(self.held, self.catalogue).predict)
+        return self.predictions(NothingSentProtocol().alone(self.profiles, self.catalogue).predict)
 
     def groupings(self, epsilons: NDArray[np.float64] | None = None) -> dict[str, Grouping]:
         """Return the groups that are asked for, of all users.
@@ -287,16 +291,16 @@ class Evaluator:
         ``epsilons``, shape (users,): what the reports of each user lose per rating; unknown before a run.
         Raises SettingError under "groups".
         """
-        unknown, held = np.full(self.test.n_users, np.nan), self.held
+        unknown, held = np.full(self.test.n_users, np.nan), self.profiles
         # Losses that are sums differ in their last bits; who has ratings and sent nothing has lost nothing.
         losses = unknown if epsilons is None else np.round(epsilons, 9)
         losses = np.where(np.isnan(losses) & (held.counts > 0), 0.0, losses)
-        made = {ACTIVITY: held.counts + self.test.counts, EPSILON: losses}
+        computed = {ACTIVITY: held.counts + self.test.counts, EPSILON: losses}
         groupings = {"all": Grouping.of_all(held.n_users)} if self.options.groups else {}
         for name in self.options.groups:
             with within("groups"), within(name):
                 table = self.users or UsersTable({}, held.n_users)
-                values = made[name].astype(np.float64) if name in made else table.column(name)
+                values = computed[name].astype(np.float64) if name in computed else table.column(name)
                 groupings[name] = Grouping.of(values)
         return groupings
 
@@ -317,10 +321,12 @@ class Evaluator:
         assert lists is not None
         test, users = self.test, np.flatnonzero(self.test.counts)
         cold = isinstance(test, ColdRatings)
-        of_train = {name: np.full(test.n_users, np.nan) if cold else own for name, own in charged().items()}
+        of_train = {
+            name: np.full(test.n_users, np.nan) if cold else column for name, column in charged().items()
+        }
         first = lists.items[:, :_LISTED]
         popularity = np.bincount(self.train.items, minlength=self.train.n_items) / self.train.n_users
-        of_lists, own = metrics.popularities(first, users, self.held, popularity)
+        of_lists, of_profiles = metrics.popularities(first, users, self.profiles, popularity)
         columns = {name: np.full(users.size, np.nan) for name in (*SUMS, *MEANS)}
         if test.scale.implicit:
             columns["test_ratings"] = test.counts[users].astype(np.float64)
@@ -328,14 +334,14 @@ class Evaluator:
             judged = {name: of(hits) for name, of in metrics.METRICS_OF_LISTS.items() if name in MEANS}
         else:
             judged = error_sums(test.users, test.values, predictions, self.alone)
-        losses = {name: own[users].astype(np.float64) for name, own in of_train.items()}
-        popular = {"list_popularity": of_lists, "own_popularity": own}
+        losses = {name: column[users].astype(np.float64) for name, column in of_train.items()}
+        popular = {"list_popularity": of_lists, "own_popularity": of_profiles}
         columns |= {**judged, **popular, **losses}
         groupings = self.groupings(of_train["epsilon_per_rating"])
-        groupings = {name: each.of_users(users) for name, each in groupings.items()}
+        groupings = {name: grouping.of_users(users) for name, grouping in groupings.items()}
         figures: dict[str, list[dict[str, Any]]] = {name: [] for name in groupings}
-        for name, each in groupings.items():
-            for group, members in each.masks():
+        for name, grouping in groupings.items():
+            for group, members in grouping.masks():
                 listed = first[members]
                 covered = np.unique(listed[listed >= 0]).size / self.train.n_items
                 figures[name].append({"group": group, **group_figures(columns, members), "coverage": covered})
@@ -378,15 +384,15 @@ class Evaluator:
             binary = metrics.ranking_figures(hits, options.cutoffs, int(n_candidates))
             return {"users": users.size, **{f"{name}_at": at for name, at in binary.items()}}
 
-        whole = figures(lists.items[relevant.counts[lists.users] > 0, :length])
+        full_ranking = figures(lists.items[relevant.counts[lists.users] > 0, :length])
         if not test.scale.implicit and not is_binary(test.scale):
             graded = metrics.graded_ndcg(lists.items, lists.users, test, options.cutoffs)
-            whole["graded_ndcg_at"] = graded
+            full_ranking["graded_ndcg_at"] = graded
         if options.negatives is None:
-            return {"ranking": whole}
-        candidates, drawn = self.sampled(options)
+            return {"ranking": full_ranking}
+        candidates, sampling = self.sampled(options)
         items = scored_lists(predict, candidates, users, length, n_items, progress=progress).items
-        return {"ranking": whole, "sampled_ranking": {**figures(items), **drawn}}
+        return {"ranking": full_ranking, "sampled_ranking": {**figures(items), **sampling}}
 
     def lines_of_sample(self) -> Iterator[str] | None:
         """Return the lines of a file that gives the items of a sample again; None unless one is asked for."""
@@ -402,13 +408,13 @@ class Evaluator:
         """
         relevant, negatives = self.test.select(self.relevant), options.negatives
         if isinstance(negatives, int):
-            unrated = Unrated(self.held, self._targets)
-            drawn = Sampled(unrated, self.test, relevant, negatives, options.seed)
-            return drawn, {"negatives": negatives, "seed": options.seed}
+            unrated = Unrated(self.profiles, self._targets)
+            sample = Sampled(unrated, self.test, relevant, negatives, options.seed)
+            return sample, {"negatives": negatives, "seed": options.seed}
         assert negatives is not None
         with within("ranking.negatives"):
-            given = Given.read(negatives, relevant, self.test, self.held)
-        return given, {"negatives": given.most, "seed": None}
+            listed = Given.read(negatives, relevant, self.test, self.profiles)
+        return listed, {"negatives": listed.most, "seed": None}
 
     @property
     def _ranking_options(self) -> RankingOptions | None:
@@ -416,18 +422,18 @@ class Evaluator:
         options, length = self.options.ranking, self.options.top_k
         if not self.train.scale.implicit or length == EvaluationOptions.top_k:
             return options
-        asked = () if options is None else options.cutoffs
-        return replace(options or RankingOptions(), cutoffs=tuple(dict.fromkeys((*asked, length))))
+        cutoffs = () if options is None else options.cutoffs
+        return replace(options or RankingOptions(), cutoffs=tuple(dict.fromkeys((*cutoffs, length))))
 
     def _candidates(self) -> NDArray[np.int64]:
         """Return how many items are ranked for each of the tested users."""
-        held, tested = self.held, self.test.counts > 0
+        held, tested = self.profiles, self.test.counts > 0
         if self.options.candidates == "test":
             return self.test.counts[tested]
         allowed = np.ones(held.n_items, dtype=np.bool_) if self._targets is None else self._targets
         rated = np.bincount(rows_of(held.counts), allowed[held.items], held.n_users)
-        left: NDArray[np.int64] = np.count_nonzero(allowed) - rated[tested].astype(np.int64)
-        return left
+        n_candidates: NDArray[np.int64] = np.count_nonzero(allowed) - rated[tested].astype(np.int64)
+        return n_candidates
 
     @property
     def _targets(self) -> NDArray[np.bool_] | None:

@@ -189,10 +189,10 @@ def run_prepared(
     began = time.perf_counter() if started is None else started
     side = side or SideData.of(config.dataset, train, users=config.reads_users)
     with within("protocol"):
-        known = knowing_users(config, side.users)
-        if not checked or known.protocol is not config.protocol:
-            check_suits(known.protocol, train, test)
-    config = known
+        informed = knowing_users(config, side.users)
+        if not checked or informed.protocol is not config.protocol:
+            check_suits(informed.protocol, train, test)
+    config = informed
     _check_memory(config, train.n_users, train.n_items, train.count, _public(config, train, side.catalogue))
     simulation = chosen(config.simulation, train.n_users)
     if simulation.backend == "ray":
@@ -237,8 +237,9 @@ def run_in(
         reached: dict[str, Any] = {"attacks": perform(attacks, game, progress)} if attacks else {}
     seconds = session.startup_seconds, time.perf_counter() - began
     names = shown_names(side.item_names, test, outcome.domains)
-    told = judged.measured, seconds, judged.nothing_sent, names, None if grouped is None else grouped.figures
-    summary = summarise(config, train, test, outcome, traffic, *told)
+    group_figures = None if grouped is None else grouped.figures
+    figures = judged.measured, seconds, judged.nothing_sent, names, group_figures
+    summary = summarise(config, train, test, outcome, traffic, *figures)
     reached["environment"] = {**summary.environment, "backend": choice(config.simulation, train.n_users)}
     return RunRecord(
         config=configured.written_values(),
@@ -275,8 +276,8 @@ def _attendance(config: RunConfig, train: Ratings) -> Attendance | None:
 def _evaluator(config: RunConfig, train: Ratings, test: Ratings, side: SideData) -> Evaluator:
     """Return what evaluates a run: where users choose their own epsilons, by these as well."""
     options, privacy = config.evaluation, config.protocol.privacy
-    own = privacy is not None and privacy.own and config.binarization is None
-    if own and EPSILON not in options.groups:
+    personalised = privacy is not None and privacy.own and config.binarization is None
+    if personalised and EPSILON not in options.groups:
         options = replace(options, groups=(*options.groups, EPSILON))
     return Evaluator(train, test, options, side.truth, side.catalogue, _tested(side.users, test))
 
@@ -336,10 +337,10 @@ def _judged(
         train, protocol = evaluator.train, config.protocol
         task = installer.task(
             train,
-            evaluator.held,
+            evaluator.profiles,
             evaluator,
             keys(installer.drawn_by),
-            held=course_of(protocol).held_ratings(train, config.seed),
+            device_ratings=course_of(protocol).held_ratings(train, config.seed),
             tested=evaluator.test if protocol.facts.told_tested else None,
             protocol=protocol.installed,
             checkpoints=None if directory is None else directory.checkpoints(config, train, evaluator.test),
@@ -353,9 +354,9 @@ def _judged(
         outcome = replace(outcome, rounds=(*outcome.rounds[:-1], *last))
         ranking = evaluator.ranking(outcome.ranking[0], lists, installer.progress)
         relevant = None if config.evaluation.lists is None else evaluator.relevant.astype(np.float64)
-        alone = evaluator.nothing_sent()
-        judged = Judged(outcome, predictions, ranks, measured | ranking, alone, lists, relevant)
+        nothing_sent = evaluator.nothing_sent()
+        judged = Judged(outcome, predictions, ranks, measured | ranking, nothing_sent, lists, relevant)
         judged = judged.noted((_TOLD,) if protocol.facts.told_tested else ())
     with within("evaluation"):
-        own = evaluator.own(judged.predictions)
-    return replace(judged, measured={**judged.measured, **own})
+        user_defined = evaluator.own(judged.predictions)
+    return replace(judged, measured={**judged.measured, **user_defined})

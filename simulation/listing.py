@@ -72,21 +72,21 @@ def results_in(folder: str | Path) -> list[Found]:
     top = Path(folder)
     if not top.is_dir():
         raise InputError(str(top), "no such directory", "a directory")
-    return sorted(_found(top, _DEPTH), key=lambda each: each.changed, reverse=True)
+    return sorted(_found(top, _DEPTH), key=lambda result: result.changed, reverse=True)
 
 
 def _found(folder: Path, depth: int) -> Iterator[Found]:
     for (kind, marker), read in _KINDS.items():
         if _marks(folder / marker):
-            found = Found(folder, kind, datetime.fromtimestamp(0, UTC))
+            result = Found(folder, kind, datetime.fromtimestamp(0, UTC))
             try:
                 files = (folder / name for name in (marker, SUMMARY, TABLE, TRIALS))
                 written = max(file.stat().st_mtime for file in files if file.is_file())
-                found = replace(found, changed=datetime.fromtimestamp(int(written), UTC))
-                yield read(found)
+                result = replace(result, changed=datetime.fromtimestamp(int(written), UTC))
+                yield read(result)
             except Exception as error:  # whatever is wrong with one must not hide the others
                 damage = one_line(error).removeprefix(f"{folder}{os.sep}")
-                yield replace(found, state="damaged", damage=damage)
+                yield replace(result, state="damaged", damage=damage)
             return
     for inner in _folders(folder) if depth else ():
         yield from _found(inner, depth - 1)
@@ -94,8 +94,8 @@ def _found(folder: Path, depth: int) -> Iterator[Found]:
 
 def _marks(file: Path) -> bool:
     """Return whether a file marks a result; comparison.yaml alone may be what is yet to be run."""
-    begun = (file.with_name(name).exists() for name in (TABLE, CELLS))
-    return file.is_file() and (file.name != COMPARISON or any(begun))
+    outputs = (file.with_name(name).exists() for name in (TABLE, CELLS))
+    return file.is_file() and (file.name != COMPARISON or any(outputs))
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -108,36 +108,36 @@ def _folders(folder: Path) -> list[Path]:
     return sorted(folder / name for name in inside if not name.startswith("."))
 
 
-def _run(found: Found) -> Found:
-    if not (found.path / SUMMARY).is_file():
-        config = read_yaml(found.path / CONFIG)
+def _run(result: Found) -> Found:
+    if not (result.path / SUMMARY).is_file():
+        config = read_yaml(result.path / CONFIG)
         what = f"{config.get('name')} on {at(config, 'dataset', 'kind')}"
-        return replace(found, what=what, state="unfinished")
-    summary = read_summary(found.path)
+        return replace(result, what=what, state="unfinished")
+    summary = read_summary(result.path)
     measured = {column: value for column, value in summary.accuracy.metrics().items() if value is not None}
     main = metrics_in(measured)[:1]
     best = "".join(_measured(metric, measured[metric.column]) for metric in main)
-    return replace(found, what=f"{summary.name} on {summary.dataset.kind}", best=best)
+    return replace(result, what=f"{summary.name} on {summary.dataset.kind}", best=best)
 
 
-def _comparison(found: Found) -> Found:
-    config, table = read_yaml(found.path / COMPARISON), found.path / TABLE
+def _comparison(result: Found) -> Found:
+    config, table = read_yaml(result.path / COMPARISON), result.path / TABLE
     cells = config.get("cells")
     planned = {str(key) for key in cells} if isinstance(cells, dict) else set()
-    finished = {cell.name for cell in _folders(found.path / CELLS) if (cell / SUMMARY).is_file()}
+    finished = {cell.name for cell in _folders(result.path / CELLS) if (cell / SUMMARY).is_file()}
     done = len(planned & finished)
     best = _best_of(table) if table.is_file() else ""
     state: State = "finished" if best and done == len(planned) else "unfinished"
     what = str(config.get("name"))
-    return replace(found, what=what, done=done, planned=len(planned), best=best, state=state)
+    return replace(result, what=what, done=done, planned=len(planned), best=best, state=state)
 
 
 def _best_of(table: Path) -> str:
     """Return the best result with a bounded loss, by the main metric of the first thing that is predicted."""
     for evaluation, results in by_evaluation(read_results(table)).items():
         metric = evaluation.metric
-        private = [each for each in results if each.baseline is None and each.private]
-        values = [(value, each) for each in private if (value := each.mean(metric.column)) is not None]
+        private = [result for result in results if result.baseline is None and result.private]
+        values = [(value, result) for result in private if (value := result.mean(metric.column)) is not None]
         if values:
             value, best = min(values, key=lambda pair: metric.sort_key(pair[0]))
             budget = "" if best.budget is None else f", budget {best.budget:g}"
@@ -150,25 +150,29 @@ def _measured(metric: Metric, value: float) -> str:
     return f"{metric.label} {number(value, metric.digits)}"
 
 
-def _audit(found: Found) -> Found:
-    path = found.path / AUDIT
+def _audit(result: Found) -> Found:
+    path = result.path / AUDIT
     audit = parse_audit(read_text(path), str(path))
     if isinstance(audit, PresetsRecord):
-        held = [each.holds for each in audit.audits]
-        return replace(found, what="all presets", best=f"{held.count(False)} of {len(held)} promises broken")
+        verdicts = [preset.holds for preset in audit.audits]
+        return replace(
+            result, what="all presets", best=f"{verdicts.count(False)} of {len(verdicts)} promises broken"
+        )
     verdict = "not broken" if audit.holds else "broken"
     measured = f"{verdict}: ε = {loss(audit.promised)}, at least {loss(audit.lower_bound)}"
-    return replace(found, what=audit.name, best=measured)
+    return replace(result, what=audit.name, best=measured)
 
 
-def _tuning(found: Found) -> Found:
-    names = at(read_yaml(found.path / TUNING), "configurations")
-    asked = [str(name) for name in names] if isinstance(names, dict) else []
-    done = sum(map(len, read_trials(found.path).values()))
+def _tuning(result: Found) -> Found:
+    names = at(read_yaml(result.path / TUNING), "configurations")
+    configurations = [str(name) for name in names] if isinstance(names, dict) else []
+    done = sum(map(len, read_trials(result.path).values()))
     # A configuration with its best settings is written after the last of its trials.
-    finished = asked and all((found.path / f"{name}.yaml").is_file() for name in asked if "/" not in name)
+    finished = configurations and all(
+        (result.path / f"{name}.yaml").is_file() for name in configurations if "/" not in name
+    )
     state: State = "finished" if finished else "unfinished"
-    return replace(found, what=", ".join(asked), done=done, best=f"{done} trials", state=state)
+    return replace(result, what=", ".join(configurations), done=done, best=f"{done} trials", state=state)
 
 
 _KINDS: dict[tuple[Kind, str], Callable[[Found], Found]] = {

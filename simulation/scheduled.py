@@ -70,11 +70,11 @@ def check_kind(schedule: Schedule, protocol: Protocol) -> None:
     if protocol.privacy is not None and protocol.privacy.own:
         found = f"{schedule.kind!r}, where users choose their own epsilons"
         raise SettingError("schedule.kind", found, "one epsilon, or no schedule")
-    alone: OneShotProtocol | None = protocol.of_single_ratings
-    if alone is not None:
+    one_shot: OneShotProtocol | None = protocol.of_single_ratings
+    if one_shot is not None:
         with within("protocol"):
-            replace(alone, answers=schedule.answers)
-            if alone.guard is not None:
+            replace(one_shot, answers=schedule.answers)
+            if one_shot.guard is not None:
                 raise SettingError("guard", "one, with a schedule", "null")
         return
     if schedule.leave_after is not None:
@@ -95,10 +95,10 @@ def over_time(schedule: Schedule, installer: Installer, evaluator: Evaluator, ke
     with within("schedule"):
         periods = schedule.periods(evaluator.train, later)
     check_kind(schedule, protocol)
-    alone: OneShotProtocol | None = protocol.of_single_ratings
-    given = schedule, periods, replace(installer, progress=silent), keys
+    one_shot: OneShotProtocol | None = protocol.of_single_ratings
+    shared = schedule, periods, replace(installer, progress=silent), keys
     with within("protocol"):
-        collections = _WholeRuns(*given, protocol) if alone is None else _ReadTogether(*given, alone)
+        collections = _WholeRuns(*shared, protocol) if one_shot is None else _ReadTogether(*shared, one_shot)
     return _Weeks(collections, evaluator, installer).judged()
 
 
@@ -135,7 +135,7 @@ class _Collections(ABC):
         """Ask devices once the ratings of a period are made; return the round, and what else is measured."""
 
     @abstractmethod
-    def predicting(self, held: Ratings, newcomers: int | None = None) -> _Predictors | None:
+    def predicting(self, profiles: Ratings, newcomers: int | None = None) -> _Predictors | None:
         """Return what predicts for those who hold some ratings; None if nobody can for newcomers with these.
 
         ``newcomers``: how many own ratings these have; None for users present.
@@ -151,9 +151,9 @@ class _ReadTogether(_Collections):
     """Reports of single ratings, those of all collections read together."""
 
     protocol: OneShotProtocol
-    made: list[Collection] = field(default_factory=list, init=False)
+    collections: list[Collection] = field(default_factory=list, init=False)
     reported: Bools = field(init=False)
-    said: Uint8s = field(init=False)
+    sent_levels: Uint8s = field(init=False)
     tables: list[Bools] = field(default_factory=list, init=False)
     """Whose reports each table that was sent is learned from; shape (users,)."""
     latest: Learned = field(init=False)
@@ -161,7 +161,7 @@ class _ReadTogether(_Collections):
     def __post_init__(self) -> None:
         super().__post_init__()
         count = self.periods.ratings.count
-        self.reported, self.said = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.uint8)
+        self.reported, self.sent_levels = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.uint8)
         privacy = self.schedule.share(self.protocol.privacy, self.horizon)
         self.asking = replace(self.protocol, privacy=privacy, answers=self.schedule.answers)
         self.course = OneShotCourse(self.asking)
@@ -176,17 +176,19 @@ class _ReadTogether(_Collections):
         if not present.any():
             return _NOTHING, {}
         grid, keys = self.installer.session.grid, self.keys_of(number)
-        held = Held(self.periods, number, period, self.reported, self.said, keys.installed.public_seed)
-        ratings = self.schedule.as_reported(held)
-        reported = self.schedule.reported(held) & present[ratings.users]
-        answering = reported & self.schedule.answering(held)
-        asked = ratings.without_levels(~answering).select(reported)
+        state = Held(
+            self.periods, number, period, self.reported, self.sent_levels, keys.installed.public_seed
+        )
+        ratings = self.schedule.as_reported(state)
+        reported = self.schedule.reported(state) & present[ratings.users]
+        answering = reported & self.schedule.answering(state)
+        profiles = ratings.without_levels(~answering).select(reported)
         task = self.installer.task(
-            asked,
-            asked,
+            profiles,
+            profiles,
             unmeasured,
             replace(keys, server=self.server_seed),
-            held=asked,
+            device_ratings=profiles,
             protocol=self.asking.installed,
             present=present,
         )
@@ -195,39 +197,41 @@ class _ReadTogether(_Collections):
         collected = self.course.collected(grid, task, symbols=True, required=first)
         self.reported |= reported & collected.accepted[ratings.users]
         arrived = answering & collected.sent[ratings.users]
-        again = ratings.select(arrived & (self.said > 0) & (self.said != ratings.levels)).counts
-        self.said[arrived] = ratings.levels[arrived]
+        again = ratings.select(arrived & (self.sent_levels > 0) & (self.sent_levels != ratings.levels)).counts
+        self.sent_levels[arrived] = ratings.levels[arrived]
         counts = ratings.select(answering).counts
-        self.made.append(
+        self.collections.append(
             Collection(number, self.family, counts, again, collected.sent, collected.observations)
         )
-        record, everything = collected.record, self.schedule.joined(self.made)
+        record, all_observed = collected.record, self.schedule.joined(self.collections)
         if number % self.schedule.refresh == 0 and collected.accepted.any():
-            kept = self.schedule.remembered(self.made, number)
-            observed = everything if len(kept) == len(self.made) else self.schedule.joined(kept)
+            remembered = self.schedule.remembered(self.collections, number)
+            observed = (
+                all_observed if len(remembered) == len(self.collections) else self.schedule.joined(remembered)
+            )
             if self.asking.embedding_release.epsilon is not None:
                 # Noise that follows from the item sets alone would be the same again as long as these are.
                 table = self.keys(f"{self.drawn_by} table {len(self.tables)}")
                 task = replace(task, server_seed=table.server)
             self.latest = self.asking.learn(observed, observed, task.server_seed, task.progress)
-            self.tables.append(np.any([each.sent for each in kept], axis=0))
+            self.tables.append(np.any([collection.sent for collection in remembered], axis=0))
             record = record.with_traffic(
                 self.course.tell(grid, task, self.latest, observed, collected.traffic)
             )
         self.traffic.add(collected.traffic)
-        said = ratings.at_levels(self.said)
-        return record, {"recovered": recovered(everything, said)}
+        last_sent = ratings.at_levels(self.sent_levels)
+        return record, {"recovered": recovered(all_observed, last_sent)}
 
-    def predicting(self, held: Ratings, newcomers: int | None = None) -> _Predictors | None:
+    def predicting(self, profiles: Ratings, newcomers: int | None = None) -> _Predictors | None:
         """Return what the last table says to devices, or the server, which knows nothing of newcomers."""
         if newcomers and self.latest.sent_table is None:
             return None
-        return self.latest.predicting(held)
+        return self.latest.predicting(profiles)
 
     def outcome(self, rounds: tuple[RoundRecord, ...]) -> Outcome:
         """Return what came of all collections."""
         ratings, completed = self.periods.ratings, self.latest.completed
-        protocol, accountant = self.installer.config.protocol, self.schedule.accountant(self.made)
+        protocol, accountant = self.installer.config.protocol, self.schedule.accountant(self.collections)
         release, notes = self.asking.embedding_release, completed.notes + notes_on_failures(rounds)
         for number, sent in enumerate(self.tables, start=1):
             release.charge(accountant, number, sent)
@@ -259,7 +263,7 @@ class _ReadTogether(_Collections):
             n_items=ratings.n_items,
             scale=ratings.scale,
             trusted=self.protocol.guarantee((ratings.n_users, ratings.n_items)).trusts_server,
-            reports=tuple(each.observations for each in self.made),
+            reports=tuple(collection.observations for collection in self.collections),
             read_together=self.family.together,
             newcomer=self.latest.newcomer(ratings),
         )
@@ -274,20 +278,23 @@ class _WholeRuns(_Collections):
 
     def collect(self, number: int, period: int) -> tuple[RoundRecord, dict[str, float | None]]:
         """Run the protocol; its rounds count as one."""
-        known, present = self.periods.known(period), self.periods.present(period, self.schedule.leave_after)
+        known_ratings = self.periods.known(period)
+        present = self.periods.present(period, self.schedule.leave_after)
         if not present.any():
             return _NOTHING, {}
-        held = known.select(self.periods.held(period) & present[known.users])
+        profiles = known_ratings.select(self.periods.held(period) & present[known_ratings.users])
         shared = self.schedule.share(self.protocol.privacy, self.horizon)
-        protocol = replace(self.protocol, privacy=shared).suited(Public.of(held))
-        protocol.check(held)
-        evaluator = Evaluator(held, held, self.installer.config.evaluation, None, self.installer.catalogue)
+        protocol = replace(self.protocol, privacy=shared).suited(Public.of(profiles))
+        protocol.check(profiles)
+        evaluator = Evaluator(
+            profiles, profiles, self.installer.config.evaluation, None, self.installer.catalogue
+        )
         task = self.installer.task(
-            held,
-            held,
+            profiles,
+            profiles,
             evaluator,
             self.keys_of(number),
-            held=course_of(protocol).held_ratings(held, self.installer.config.seed),
+            device_ratings=course_of(protocol).held_ratings(profiles, self.installer.config.seed),
             protocol=protocol.installed,
         )
         outcome = run_protocol(self.installer.session, protocol, task)
@@ -300,15 +307,15 @@ class _WholeRuns(_Collections):
         }
         return replace(_NOTHING, **sums), {}
 
-    def predicting(self, held: Ratings, newcomers: int | None = None) -> _Predictors | None:
+    def predicting(self, profiles: Ratings, newcomers: int | None = None) -> _Predictors | None:
         """Return what the last run predicts, whatever is held now; it knows nothing of newcomers' ratings."""
         last = self.outcomes[-1]
         return None if newcomers else (last.predict, last.predict_rows)
 
     def outcome(self, rounds: tuple[RoundRecord, ...]) -> Outcome:
         """Return what came of all runs; notes and diagnostics are those of the last, and of one run each."""
-        accountant = PrivacyAccountant.of_all([each.accountant for each in self.outcomes])
-        said = [each.transcript for each in self.outcomes if each.transcript is not None]
+        accountant = PrivacyAccountant.of_all([outcome.accountant for outcome in self.outcomes])
+        transcripts = [outcome.transcript for outcome in self.outcomes if outcome.transcript is not None]
         guarantee, number = self.outcomes[-1].guarantee, len(self.outcomes)
         notes = tuple(f"Of one collection of {number}: {note}" for note in guarantee.notes)
         return replace(
@@ -317,7 +324,7 @@ class _WholeRuns(_Collections):
             traffic=self.traffic,
             accountant=accountant,
             rounds=rounds,
-            transcript=Transcript.of_all(said) if said else None,
+            transcript=Transcript.of_all(transcripts) if transcripts else None,
         )
 
 
@@ -340,14 +347,14 @@ class _Weeks:
     """The periods of a run: a collection where one is due, and what is predicted of the next period."""
 
     collections: _Collections
-    whole: Evaluator
+    evaluator: Evaluator
     """Of all ratings, and of those that are judged."""
     installer: Installer
     squares: dict[str, list[tuple[float, int]]] = field(default_factory=dict, init=False)
     """Sums of squared errors of all periods so far, and how many they are of, by the keys of the metrics."""
 
     def __post_init__(self) -> None:
-        ratings = self.whole.train
+        ratings = self.evaluator.train
         self.predictions = np.full(ratings.count, np.nan)
         self.ranks = np.full(ratings.count, np.nan)
         self.relevant = np.full(ratings.count, np.nan)
@@ -359,9 +366,9 @@ class _Weeks:
         started, collections, rounds = time.perf_counter(), self.collections, []
         schedule, periods = collections.schedule, collections.periods
         for period in range(periods.count - 1):
-            number, rest = divmod(period, schedule.periods_each)
+            number, offset = divmod(period, schedule.periods_each)
             record, further = _NOTHING, dict[str, float | None]()
-            if rest == 0:
+            if offset == 0:
                 record, further = collections.collect(number, period)
             accuracy = {**self._present(period), **self._newcomers(period), **further}
             rounds.append(replace(record, round=period + 1, accuracy=accuracy))
@@ -376,27 +383,27 @@ class _Weeks:
         )
         notes = (divided, *schedule.notes(collections.horizon), *outcome.notes)
         if schedule.leave_after is not None:
-            left = (
+            leaving = (
                 f"Users who have not rated for {schedule.leave_after} periods take no part until they rate "
                 "again; what they reported stays."
             )
-            notes = (left, *notes)
+            notes = (leaving, *notes)
         outcome = replace(outcome, notes=notes, seconds=time.perf_counter() - started)
         mask = periods.all_judged
         ranks = self.ranks[mask] if periods.ratings.scale.implicit else None
-        alone = _root(self.squares.get("nothing_sent", []))
+        nothing_sent = _root(self.squares.get("nothing_sent", []))
         relevant = None if self.lists is None else self.relevant[mask]
         predictions, measured = self.predictions[mask], self._together()
-        return Judged(outcome, predictions, ranks, measured, alone, self.lists, relevant)
+        return Judged(outcome, predictions, ranks, measured, nothing_sent, self.lists, relevant)
 
     def _present(self, period: int) -> dict[str, float | None]:
         """Judge what is predicted of the ratings that users present make in the next period."""
-        periods, ratings = self.collections.periods, self.whole.train
+        periods, ratings = self.collections.periods, self.evaluator.train
         mask = periods.judged(period)
         if not mask.any():
             return {}
-        held = periods.known(period).select(periods.held(period))
-        evaluator = self._evaluator(held, ratings.select(mask))
+        profiles = periods.known(period).select(periods.held(period))
+        evaluator = self._evaluator(profiles, ratings.select(mask))
         predictors = self.collections.predicting(evaluator.train)
         assert predictors is not None, "nobody predicts for users present"
         last = period + 1 == periods.number[periods.all_judged].max()
@@ -410,33 +417,32 @@ class _Weeks:
             self.measured.append((int((evaluator.test.counts > 0).sum()), measured))
             return measured
         self.measured.append((evaluator.test.count, measured))
-        alone = evaluator.alone
         new = periods.of_new_items(period)[mask]
         errors = predictions - evaluator.test.values
         return {
             **measured,
             "new_items": self._root("new_items", errors[new]),
-            "nothing_sent": self._root("nothing_sent", alone - evaluator.test.values),
+            "nothing_sent": self._root("nothing_sent", evaluator.alone - evaluator.test.values),
         }
 
     def _newcomers(self, period: int) -> dict[str, float | None]:
         """Judge what is predicted for newcomers of the next period from some of their ratings."""
-        periods, ratings = self.collections.periods, self.whole.train
+        periods, ratings = self.collections.periods, self.evaluator.train
         if ratings.scale.implicit:
             return {}
         measured: dict[str, float | None] = {}
-        for given in OWN_RATINGS:
-            first, rest = periods.newcomers(period, given)
-            evaluator = self._evaluator(ratings.select(first), ratings.select(rest))
-            predictors = self.collections.predicting(evaluator.train, given)
+        for n_given in OWN_RATINGS:
+            first, later = periods.newcomers(period, n_given)
+            evaluator = self._evaluator(ratings.select(first), ratings.select(later))
+            predictors = self.collections.predicting(evaluator.train, n_given)
             errors = np.zeros(0)
-            if predictors is not None and rest.any():
+            if predictors is not None and later.any():
                 errors = evaluator.predictions(predictors[0]) - evaluator.test.values
-            measured[f"newcomers_{given}"] = self._root(f"newcomers_{given}", errors)
+            measured[f"newcomers_{n_given}"] = self._root(f"newcomers_{n_given}", errors)
         return measured
 
     def _evaluator(self, train: Ratings, test: Ratings) -> Evaluator:
-        return Evaluator(train, test, self.whole.options, None, self.whole.catalogue)
+        return Evaluator(train, test, self.evaluator.options, None, self.evaluator.catalogue)
 
     def _root(self, key: str, errors: NDArray[np.float64]) -> float | None:
         """Return the root mean square of some errors, which count with those of all periods."""
@@ -449,10 +455,10 @@ class _Weeks:
         keys = dict.fromkeys(key for _, measured in self.measured for key in measured)
         together: dict[str, Any] = {key: _together(key, self.measured) for key in keys}
         if "k" in keys:
-            together["k"] = self.whole.options.top_k
-        if self.whole.train.scale.implicit:
+            together["k"] = self.evaluator.options.top_k
+        if self.evaluator.train.scale.implicit:
             return together
-        newcomers = {given: _root(self.squares[f"newcomers_{given}"]) for given in OWN_RATINGS}
+        newcomers = {n_given: _root(self.squares[f"newcomers_{n_given}"]) for n_given in OWN_RATINGS}
         return {**together, "newcomers": newcomers, "new_items": _root(self.squares["new_items"])}
 
 
@@ -464,10 +470,10 @@ def _root(squares: Sequence[tuple[float, int]]) -> float | None:
 
 def _together(key: str, measured: Sequence[tuple[int, dict[str, float | None]]]) -> float | None:
     """Return a metric over several periods, each of which counts as often as it was judged."""
-    known = [(each[key], weight) for weight, each in measured if each.get(key) is not None]
-    if not known:
+    weighted = [(figures[key], weight) for weight, figures in measured if figures.get(key) is not None]
+    if not weighted:
         return None
-    values, weights = (np.array(column, dtype=np.float64) for column in zip(*known, strict=True))
+    values, weights = (np.array(column, dtype=np.float64) for column in zip(*weighted, strict=True))
     if key == "rmse":
         return float(np.sqrt(np.average(values**2, weights=weights)))
     return float(np.average(values, weights=weights))

@@ -129,8 +129,8 @@ def _record(
             return directory.read(train, test)
         place = None if directory is None else directory.path
         with interrupts_noted(lambda: _how_to_go_on(place)), recording(track, config, place) as recorded:
-            own: dict[str, Any] = {"progress": progress, "started": started, "ended": recorded.round}
-            record = run_prepared(config, train, test, directory, checked=True, **own)
+            hooks: dict[str, Any] = {"progress": progress, "started": started, "ended": recorded.round}
+            record = run_prepared(config, train, test, directory, checked=True, **hooks)
             recorded.finish(record)
         return record
 
@@ -213,10 +213,10 @@ def _compared(
     """Run a comparison; without a directory, in a temporary one that lives as long as the result."""
     from simulation.comparison.running import run_comparison
 
-    folder, drawn = Path(mkdtemp(prefix="dprec-") if output is None else output), _draw if page else None
+    folder, tabulated = Path(mkdtemp(prefix="dprec-") if output is None else output), _draw if page else None
     try:
         result = run_comparison(
-            comparison, folder, jobs=jobs, resume=resume, progress=progress, tabulated=drawn, track=track
+            comparison, folder, jobs=jobs, resume=resume, progress=progress, tabulated=tabulated, track=track
         )
     except Exception:
         # An interrupt names the directory as the place to go on from, so that it stays.
@@ -278,17 +278,17 @@ def attack(
     from simulation.comparison.planning import compares, load_comparison
     from simulation.configuration.loading import checked_parts, load
 
-    asked = asking_for(kinds)
+    override = asking_for(kinds)
     shared: dict[str, Any] = {"resume": resume, "page": page, "progress": progress}
     if compares(config):
-        given = checked_parts(parts, "epsilons", overrides)
-        cells = () if kinds else load_comparison(config, overrides, given).cells
+        checked = checked_parts(parts, "epsilons", overrides)
+        cells = () if kinds else load_comparison(config, overrides, checked).cells
         if not any(cell.config.attacks for cell in cells):
-            overrides = [*overrides, asked]
+            overrides = [*overrides, override]
         return compare(config, output, jobs=jobs, overrides=overrides, **shared, **parts)
     loaded = load(config, overrides, checked_parts(parts, "protocol.privacy.epsilon", overrides))
     if kinds or not loaded.attacks:
-        loaded = load(loaded, [asked])
+        loaded = load(loaded, [override])
     return run(loaded, output, **shared)
 
 

@@ -31,8 +31,8 @@ _GRACE_SECONDS = 2.0
 @contextmanager
 def head_watched(address: str) -> Iterator[None]:
     """End this process, with a line on standard error, when nothing listens at HOST:PORT for long."""
-    found = f"the head of the Ray cluster at {address} is gone"
-    with _watched(partial(_listens, address), found, _LOOK_SECONDS, PATIENCE_SECONDS):
+    reason = f"the head of the Ray cluster at {address} is gone"
+    with _watched(partial(_listens, address), reason, _LOOK_SECONDS, PATIENCE_SECONDS):
         yield
 
 
@@ -43,11 +43,11 @@ def own_node_watched() -> Iterator[None]:
 
     node: Any = worker._global_node
     agents = [
-        agent for kind, each in node.live_processes() if kind == "raylet" for agent in _agents(each.pid)
+        agent for kind, process in node.live_processes() if kind == "raylet" for agent in _agents(process.pid)
     ]
-    found = "Ray's node process died"
+    reason = "Ray's node process died"
     with _watched(
-        lambda: not node.dead_processes() and all(map(_runs, agents)), found, _LOOK_AT_OWN_SECONDS, 0.0
+        lambda: not node.dead_processes() and all(map(_runs, agents)), reason, _LOOK_AT_OWN_SECONDS, 0.0
     ):
         yield
 
@@ -68,17 +68,17 @@ def _runs(process: str) -> bool:
 
 
 @contextmanager
-def _watched(lives: Callable[[], bool], found: str, look: float, patience: float) -> Iterator[None]:
+def _watched(lives: Callable[[], bool], reason: str, look: float, patience: float) -> Iterator[None]:
     stopped = threading.Event()
 
     def watch() -> None:
-        seen = time.monotonic()
+        last_seen = time.monotonic()
         while not stopped.wait(look):
             if lives():
-                seen = time.monotonic()
-            elif time.monotonic() - seen > patience:
+                last_seen = time.monotonic()
+            elif time.monotonic() - last_seen > patience:
                 if not _interrupted():
-                    print(f"dprec: {found}, so this process ends", end="; ", file=sys.stderr, flush=True)
+                    print(f"dprec: {reason}, so this process ends", end="; ", file=sys.stderr, flush=True)
                     on = how_to_go_on() or "with a directory for the result, --resume goes on"
                     print(on, file=sys.stderr, flush=True)
                 if not stopped.wait(_GRACE_SECONDS) and not _interrupted():

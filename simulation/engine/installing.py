@@ -50,7 +50,7 @@ class Installer:
         metric: Metric,
         keys: RunKeys,
         *,
-        held: Ratings,
+        device_ratings: Ratings,
         protocol: Protocol,
         checkpoints: Checkpoints | None = None,
         present: Bools | None = None,
@@ -68,9 +68,9 @@ class Installer:
         chosen = chosen_epsilons(privacy, train, self.config.seed, lying)
         refuses, hosted = refusing(privacy, chosen), self._users_per_node(train.n_users)
         silent = absent if refuses is None else refuses if absent is None else refuses | absent
-        given = protocol if represents is None else protocol.represented()
-        told = held if tested is None else held.beside(tested)
-        group = self._install(told, given, keys, hosted, silent, chosen, malicious)
+        installed_protocol = protocol if represents is None else protocol.represented()
+        with_tested = device_ratings if tested is None else device_ratings.beside(tested)
+        group = self._install(with_tested, installed_protocol, keys, hosted, silent, chosen, malicious)
         return Task(
             train=train,
             judged=judged,
@@ -96,7 +96,7 @@ class Installer:
 
     def _install(
         self,
-        held: Ratings,
+        device_ratings: Ratings,
         protocol: Protocol,
         keys: RunKeys,
         hosted: int,
@@ -105,7 +105,7 @@ class Installer:
         malicious: MaliciousUsers | None,
     ) -> str:
         return self.session.install(
-            held,
+            device_ratings,
             users_per_node=hosted,
             keys=keys.installed,
             faults=self.config.simulation.faults,

@@ -109,8 +109,8 @@ def needed_memory(
     # The workers of a cluster may all be on other machines.
     elif cluster_address() is None:
         elsewhere = _RAY + simulation.tasks * (_WORKER + reports)
-    drawn = _WITH_PAGE + _WRITTEN_OF_USER * size[0] + _WRITTEN_OF_RATING * size[2]
-    return Needed(max(_PROCESS + needed, drawn), elsewhere)
+    while_drawing = _WITH_PAGE + _WRITTEN_OF_USER * size[0] + _WRITTEN_OF_RATING * size[2]
+    return Needed(max(_PROCESS + needed, while_drawing), elsewhere)
 
 
 def _reports_bytes(
@@ -125,9 +125,9 @@ def _reports_bytes(
     users, _, ratings = size
     if (sent := protocol.sent(public, max(1, ratings // users))) is None:
         return 0.0, 0.0
-    asked = protocol.asked_at_once(users) * sent.bits / 8
-    reported = asked * simulation.partition_size(users) / users
-    return _REPORTS_HELD * protocol.held_at_once(reported, unseen=unseen), asked
+    round_bytes = protocol.asked_at_once(users) * sent.bits / 8
+    reported = round_bytes * simulation.partition_size(users) / users
+    return _REPORTS_HELD * protocol.held_at_once(reported, unseen=unseen), round_bytes
 
 
 def check_memory(
@@ -173,8 +173,8 @@ def addressable_memory(system: Path = Path("/")) -> float | None:
     return _with_what_is_held(system, [*_left_of_addresses(system)])
 
 
-def _with_what_is_held(system: Path, left: list[float]) -> float | None:
-    return max(0.0, _of_process(system, "VmRSS:") + min(left)) if left else None
+def _with_what_is_held(system: Path, free_bytes: list[float]) -> float | None:
+    return max(0.0, _of_process(system, "VmRSS:") + min(free_bytes)) if free_bytes else None
 
 
 def _left_on_machine(system: Path) -> Iterator[float]:
@@ -216,12 +216,12 @@ def _left_in_groups(system: Path) -> Iterator[float]:
         root = system / "sys/fs/cgroup" / files.root
         for group in (root / path.strip("/"), *(root / path.strip("/")).parents):
             with suppress(OSError, StopIteration, ValueError):  # no such group, or one without a limit
-                most, used = (float((group / name).read_text()) for name in (files.most, files.used))
+                limit, used = (float((group / name).read_text()) for name in (files.most, files.used))
                 cached, shared = (
                     _number(group / "memory.stat", name) for name in (files.cached, files.shared)
                 )
                 # The cache of files counts as used, but gives way.
-                yield most - used + cached - shared
+                yield limit - used + cached - shared
             if group == root:
                 break
 

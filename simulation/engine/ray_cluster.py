@@ -81,7 +81,7 @@ def check_nodes(folder: Path | None, accepted: str) -> None:
         name, reason = nodes[node], ""
         for attempt in range(_ATTEMPTS):  # its workers may die first
             try:
-                theirs, seen = ray.get(reference if attempt == 0 else ask(node), timeout=START_SECONDS)
+                theirs, sees_folder = ray.get(reference if attempt == 0 else ask(node), timeout=START_SECONDS)
             except ray.exceptions.GetTimeoutError as error:
                 raise RunError(f"the Ray node {name} did not answer within {START_SECONDS:g} s") from error
             except ray.exceptions.RayError as error:
@@ -90,7 +90,7 @@ def check_nodes(folder: Path | None, accepted: str) -> None:
                     break
             else:
                 check_same(name, theirs, ours)
-                if not seen:
+                if not sees_folder:
                     raise InputError(str(path), f"not on the Ray node {name}", accepted)
                 break
         else:
@@ -103,8 +103,12 @@ def _examine(folder: str | None) -> tuple[dict[str, str], bool]:
 
 def check_same(node: str, theirs: dict[str, str], ours: dict[str, str]) -> None:
     """Refuse a node whose installation differs from this process's, naming both versions."""
-    both = [(name, theirs.get(name, "unknown"), own) for name, own in ours.items()]
-    if different := [f"{name} {other}, not {own}" for name, other, own in both if other != own]:
+    both = [(name, theirs.get(name, "unknown"), our_version) for name, our_version in ours.items()]
+    if different := [
+        f"{name} {their_version}, not {our_version}"
+        for name, their_version, our_version in both
+        if their_version != our_version
+    ]:
         raise RunError(f"the Ray node {node} has {'; '.join(different)}")
 
 
@@ -217,7 +221,7 @@ def check_way_to_ray() -> None:
     if (address := cluster_address()) is not None:
         _check_address(address)
         return
-    name = next((each for each in _FOLDERS if each in os.environ), "")
+    name = next((variable for variable in _FOLDERS if variable in os.environ), "")
     folder = os.environ.get(name, "")
     beyond = len(os.fsencode(_SOCKET.format(folder, os.getpid()))) - _LONGEST_SOCKET
     if beyond > 0:
@@ -256,13 +260,13 @@ def _connect(address: str, **options: Any) -> None:
 def _slow_start_told() -> Iterator[None]:
     """Say in time how to do without Ray, which tries for minutes where it cannot start."""
     words = f"dprec: Ray has not started within {_SLOW_SECONDS:g} s; {WITHOUT_RAY} does without it"
-    told = threading.Timer(_SLOW_SECONDS, print, [words], {"file": sys.stderr, "flush": True})
-    told.daemon = True
-    told.start()
+    timer = threading.Timer(_SLOW_SECONDS, print, [words], {"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    timer.start()
     try:
         yield
     finally:
-        told.cancel()
+        timer.cancel()
 
 
 @contextmanager

@@ -73,7 +73,7 @@ class TaskBackend(Backend):
             raise failure
         if failure:
             nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-            name = {each["NodeID"]: each["NodeName"] for each in nodes}.get(node)
+            name = {ray_node["NodeID"]: ray_node["NodeName"] for ray_node in nodes}.get(node)
             raise RunError(failure + (f" (on the Ray node {name})" if len(nodes) > 1 else ""))
         if node not in self._checked:
             check_nodes(None, "")  # it has joined the cluster since
@@ -113,7 +113,7 @@ def tasks_of_at_most(workers: int, failures: list[CodeError]) -> Iterator[Callab
 
     backends: list[TaskBackend] = []
     names = vars(raybackend)
-    own: Any = names["RayBackend"]
+    original: Any = names["RayBackend"]
 
     def made(_config: object) -> TaskBackend:
         backends.append(TaskBackend(workers, failures))
@@ -127,4 +127,4 @@ def tasks_of_at_most(workers: int, failures: list[CodeError]) -> Iterator[Callab
     try:
         yield end
     finally:
-        names["RayBackend"] = own
+        names["RayBackend"] = original

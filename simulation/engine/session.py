@@ -59,11 +59,11 @@ _OURS = re.compile(r"dprec-run-\d+-\w+")
 def temporary_folder() -> Iterator[Path]:
     """Make a folder that is deleted at the end; first delete those whose owner is gone."""
     clear_abandoned()
-    made = Path(tempfile.mkdtemp(prefix=".dprec-"))
-    opened = os.open(made, os.O_RDONLY)
+    hidden = Path(tempfile.mkdtemp(prefix=".dprec-"))
+    opened = os.open(hidden, os.O_RDONLY)
     # Locked before it gets its name. The system releases the lock when the process ends, however it ends.
     fcntl.flock(opened, fcntl.LOCK_EX)
-    folder = made.rename(made.with_name(f"dprec-run-{os.getpid()}-{made.name.removeprefix('.dprec-')}"))
+    folder = hidden.rename(hidden.with_name(f"dprec-run-{os.getpid()}-{hidden.name.removeprefix('.dprec-')}"))
     try:
         yield folder
     finally:
@@ -242,9 +242,9 @@ class Session:
         )
         return key
 
-    def restore(self, group: str, held: HeldQuestion) -> None:
+    def restore(self, group: str, received: HeldQuestion) -> None:
         """Give the devices what they had received before a run was interrupted."""
-        write_held_question(self.root / group, held)
+        write_held_question(self.root / group, received)
 
     def roster(self, n_users: int, users_per_node: int) -> Roster:
         """Return which node hosts which of a run's users."""

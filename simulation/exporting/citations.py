@@ -31,14 +31,14 @@ def bibtex(configs: Iterable[RunConfig]) -> str:
             *config.attacks,
         )
         named.update(key for part in parts if part is not None for key in papers_of(part))
-    known = references()
-    entries = [entry for key, entry in known.items() if key in named]
-    unknown = [f"% Not known to dprec: {key}" for key in sorted(named - known.keys())]
+    by_key = references()
+    entries = [entry for key, entry in by_key.items() if key in named]
+    unknown = [f"% Not known to dprec: {key}" for key in sorted(named - by_key.keys())]
     return "\n\n".join([_DPREC, *entries, *unknown]) + "\n"
 
 
 def references() -> dict[str, str]:
     """Return the entries of the papers that dprec cites, by their keys."""
     text = files("dprec").joinpath("references.bib").read_text(encoding="utf-8")
-    found = re.finditer(r"^@\w+\{(\w+),$.*?^\}$", text, flags=re.MULTILINE | re.DOTALL)
-    return {entry[1]: entry[0] for entry in found}
+    matches = re.finditer(r"^@\w+\{(\w+),$.*?^\}$", text, flags=re.MULTILINE | re.DOTALL)
+    return {entry[1]: entry[0] for entry in matches}

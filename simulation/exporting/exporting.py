@@ -39,9 +39,9 @@ def export(directory: Path, form: str, output: Path | None = None) -> list[Path]
     compared = holds_comparison(directory)
     of_kind = _OF_COMPARISONS if compared else _OF_RUNS
     if form not in of_kind:
-        kind, other = ("a comparison", "run") if compared else ("a run", "comparison")
+        kind, other_kind = ("a comparison", "run") if compared else ("a run", "comparison")
         found = f"{form!r}, of {directory}, which holds {kind}"
-        raise InputError("format", found, f"{', '.join(of_kind)}; {form} of a {other}")
+        raise InputError("format", found, f"{', '.join(of_kind)}; {form} of a {other_kind}")
     files = of_kind[form](directory)
     folder = directory / _FOLDER if output is None else output
     try:
@@ -54,7 +54,9 @@ def export(directory: Path, form: str, output: Path | None = None) -> list[Path]
         for name, content in files.items():
             write_atomically(folder / name, content)
             written[name] = _digest(folder / name)
-            write_atomically(folder / _RECORD, [f"{digest}  {each}\n" for each, digest in written.items()])
+            write_atomically(
+                folder / _RECORD, [f"{digest}  {file_name}\n" for file_name, digest in written.items()]
+            )
     except OSError as error:
         raise unusable(folder, error) from None
     return [folder / name for name in files]

@@ -63,17 +63,22 @@ def latex(directory: Path) -> str:
     comparison = read_comparison(directory)
     name = str(comparison.config.get("name", directory.name))
     title = str(comparison.config.get("title", name))
-    groups, asked = by_evaluation(comparison.results), asked_column(comparison.matched_unit)
+    groups, budget_column = by_evaluation(comparison.results), asked_column(comparison.matched_unit)
     delta, tables = comparison.matched_delta, [_NEEDED]
     for place, (evaluation, results) in enumerate(groups.items(), 1):
         metric = evaluation.metric
         accuracy = spread_column(metric, results)
-        known = metrics_of(results)
-        every = [[each for each in known if each.column.startswith(name)] for name in _SAMPLED]
+        metrics = metrics_of(results)
+        every = [
+            [sampled_metric for sampled_metric in metrics if sampled_metric.column.startswith(name)]
+            for name in _SAMPLED
+        ]
         sampled = [cutoffs[0] for cutoffs in every if cutoffs]
-        measured = [replace(spread_column(each, results), unit="") for each in (metric, *sampled)]
+        measured = [
+            replace(spread_column(table_metric, results), unit="") for table_metric in (metric, *sampled)
+        ]
         lost = composed_column(results)
-        columns = (_NAME, asked, lost, TRUST, SERVER_SEES, *measured, *BYTES_BOTH_WAYS)
+        columns = (_NAME, budget_column, lost, TRUST, SERVER_SEES, *measured, *BYTES_BOTH_WAYS)
         words = ", ".join([title, *distinguishing_words(evaluation, list(groups))])
         # The caption says what the ± of the accuracy is.
         caption = f"{words}. {accuracy.title} {accuracy.unit}".strip() + "."
@@ -96,11 +101,11 @@ def _table(
         r"  \centering",
         rf"  \caption{{{escaped(caption)}}}",
         rf"  \label{{tab:{re.sub('[^A-Za-z0-9.-]', '-', label)}}}",
-        rf"  \begin{{tabular}}{{{''.join('r' if each.numeric else 'l' for each in columns)}}}",
+        rf"  \begin{{tabular}}{{{''.join('r' if column.numeric else 'l' for column in columns)}}}",
         r"    \toprule",
-        row(f"{each.title} {each.unit}".strip() for each in columns),
+        row(f"{column.title} {column.unit}".strip() for column in columns),
         r"    \midrule",
-        *(row(each.text(result) for each in columns) for result in results),
+        *(row(column.text(result) for column in columns) for result in results),
         r"    \bottomrule",
         r"  \end{tabular}",
         r"\end{table}",

@@ -70,9 +70,9 @@ def falling(scores: Floats, ranks: Ints) -> NDArray[np.float32]:
     return np.where(places < 0, -places - (1 << 31), places).astype(np.int32).view(np.float32)
 
 
-def _judged(predictions: Columns, kept: NDArray[np.bool_], relevance: AnyArray) -> Iterator[bytes]:
-    pairs = {name: predictions[name][kept] for name in ("user", "item")}
-    return _lines(pairs, "0", {"relevance": relevance[kept]})
+def _judged(predictions: Columns, selected: NDArray[np.bool_], relevance: AnyArray) -> Iterator[bytes]:
+    pairs = {name: predictions[name][selected] for name in ("user", "item")}
+    return _lines(pairs, "0", {"relevance": relevance[selected]})
 
 
 def _lines(pairs: Columns, between: str, further: Columns) -> Iterator[bytes]:
@@ -92,5 +92,5 @@ def _fields(identifiers: AnyArray) -> polars.Series:
     fields = polars.Series(identifiers)
     distinct = fields.unique()
     special = distinct.filter(distinct.str.contains(r"[\s%]|^$"))
-    escaped = [re.sub(r"[\s%]", lambda mark: quote(mark[0]), each) or "%" for each in special]
+    escaped = [re.sub(r"[\s%]", lambda mark: quote(mark[0]), identifier) or "%" for identifier in special]
     return fields.replace(special, escaped)

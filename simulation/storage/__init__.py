@@ -30,6 +30,6 @@ _MODULES = ("files", "run_directory", "run_files", "summary")
 def __getattr__(name: str) -> Any:
     if name in __all__:
         for module in _MODULES:
-            if hasattr(found := import_module(f"{__name__}.{module}"), name):
-                return getattr(found, name)
+            if hasattr(loaded := import_module(f"{__name__}.{module}"), name):
+                return getattr(loaded, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

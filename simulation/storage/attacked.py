@@ -32,8 +32,8 @@ _TITLES = {
 def titled(name: str) -> str:
     """Return the title of a figure that is not declared here; empty for one that is not known."""
     for pattern, title in _TITLES.items():
-        if found := re.fullmatch(pattern, name):
-            return found.expand(title).replace(". %", " %")
+        if match := re.fullmatch(pattern, name):
+            return match.expand(title).replace(". %", " %")
     return ""
 
 
@@ -129,28 +129,32 @@ class AttackSummary(Document):
     @model_validator(mode="after")
     def _check_figures(self) -> Self:
         """Refuse a file without a figure that its attacks have."""
-        if missing := [name for each in self.performed for name in each.figures if not self._held(name)]:
+        if missing := [name for attack in self.performed for name in attack.figures if not self._held(name)]:
             raise ValueError(f"no figure {missing[0]}")
         return self
 
     @classmethod
     def of(cls, figures: Mapping[str, Reached], performed: tuple[Performed, ...]) -> AttackSummary:
         """Sort figures, by name, into those that are declared here and others."""
-        values: dict[str, Any] = {name: own for name, own in figures.items() if name in cls.model_fields}
-        others = [own.flat(name) for name, own in figures.items() if name not in values]
+        values: dict[str, Any] = {
+            name: reached for name, reached in figures.items() if name in cls.model_fields
+        }
+        others = [reached.flat(name) for name, reached in figures.items() if name not in values]
         if others:
-            values["further"] = {name: value for own in others for name, value in own.items()}
+            values["further"] = {name: value for flat in others for name, value in flat.items()}
         return cls(**values, performed=performed)
 
     def flat(self) -> dict[str, float | None]:
         """Return all figures by the names of their columns."""
-        return {key: value for name, own in self.reached.items() for key, value in own.flat(name).items()}
+        return {
+            key: value for name, reached in self.reached.items() for key, value in reached.flat(name).items()
+        }
 
     @property
     def reached(self) -> dict[str, Reached]:
         """All figures by name, in the order of the attacks."""
-        names = [name for each in self.performed for name in each.figures]
-        return {name: held for name in names if (held := self._held(name))}
+        names = [name for attack in self.performed for name in attack.figures]
+        return {name: figure for name in names if (figure := self._held(name))}
 
     def _held(self, name: str) -> Reached | None:
         """Return a figure; None if it is not here."""

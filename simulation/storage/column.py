@@ -93,7 +93,7 @@ class Column(Generic[Line]):
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of a cell that is not empty."""
         schema = self._adapter.json_schema()
-        return next((each for each in schema.get("anyOf", ()) if each["type"] != "null"), schema)
+        return next((branch for branch in schema.get("anyOf", ()) if branch["type"] != "null"), schema)
 
     @property
     def kind(self) -> str:

@@ -50,16 +50,16 @@ def _declared(
 ) -> Iterator[Column[Any]]:
     """Yield the columns of a model's fields, whose meanings begin with what is said of the model."""
     for name, field in model.model_fields.items():
-        held, key = _without_null(field.annotation), f"{prefix}{name}"
+        held_type, key = _without_null(field.annotation), f"{prefix}{name}"
         meaning = f"{about} {field.description or ''}".strip()
-        if isinstance(held, type) and issubclass(held, Document):
-            word = next((each for each in field.metadata if isinstance(each, str)), "")
-            yield from _declared(held, f"{key}.", meaning, word)
+        if isinstance(held_type, type) and issubclass(held_type, Document):
+            word = next((note for note in field.metadata if isinstance(note, str)), "")
+            yield from _declared(held_type, f"{key}.", meaning, word)
         for mark in field.metadata:
             if isinstance(mark, Column):
                 cell, keys = Annotated[field.annotation, *field.metadata], None
-                if get_origin(held) is dict:
-                    of_key, cell = get_args(held)
+                if get_origin(held_type) is dict:
+                    of_key, cell = get_args(held_type)
                     keys = r"[1-9]\d*" if of_key is int else r"\w+"
                 title = mark.title.replace("{of}", of) or _name(key).replace("_", " ")
                 yield replace(
@@ -69,8 +69,10 @@ def _declared(
 
 def _without_null(annotation: Any) -> Any:
     """Return an annotation without None beside another type."""
-    held = [each for each in get_args(annotation) if each is not type(None)]
-    return held[0] if get_origin(annotation) in (Union, types.UnionType) and len(held) == 1 else annotation
+    members = [member for member in get_args(annotation) if member is not type(None)]
+    return (
+        members[0] if get_origin(annotation) in (Union, types.UnionType) and len(members) == 1 else annotation
+    )
 
 
 def _name(key: str) -> str:
@@ -144,7 +146,7 @@ ACROSS = (
     ),
     _further("public_items", str, "What the line reads that is public about the items; empty for nothing."),
     _further("against", str, "The baseline that the line is held against: the strongest that sends nothing."),
-    *(each for metric in OVER_USERS for each in _with_ends(f"{metric}_gain", _BETTER, f", {_UNIT}")),
+    *(gain for metric in OVER_USERS for gain in _with_ends(f"{metric}_gain", _BETTER, f", {_UNIT}")),
     _further(
         "against_plain",
         str,
@@ -162,7 +164,9 @@ ACROSS = (
 PER_DEVICE = _further("device_s_per_user", Amount, "Seconds of the rounds, per user.", TIMED)
 """The column of timing.csv that is no figure of the summary."""
 
-COLUMNS: dict[str, Column[Any]] = {each.name: each for each in (*CELL, *FIGURES, *ACROSS, PER_DEVICE)}
+COLUMNS: dict[str, Column[Any]] = {
+    declaration.name: declaration for declaration in (*CELL, *FIGURES, *ACROSS, PER_DEVICE)
+}
 """All columns, by name; a mapping's by the name before its keys."""
 
 
@@ -190,7 +194,7 @@ class _Key:
         return _Key((*self.parts, name))
 
 
-_BY_KEY = {each.key: each for each in FIGURES}
+_BY_KEY = {declaration.key: declaration for declaration in FIGURES}
 
 
 def figure(of: Callable[[Summary], object]) -> Column[Any]:
@@ -204,9 +208,13 @@ def figures_of(summary: Mapping[str, Any], *, timing: bool = False) -> Row:
     ``summary``: the contents of summary.json.
     """
     row, values = Row(), flatten(summary)
-    for each in FIGURES:
-        if (each.where == "timing") is timing:
-            keys = [key for key in values if key.startswith(f"{each.key}.")] if each.keys else [each.key]
+    for declaration in FIGURES:
+        if (declaration.where == "timing") is timing:
+            keys = (
+                [key for key in values if key.startswith(f"{declaration.key}.")]
+                if declaration.keys
+                else [declaration.key]
+            )
             row |= {_name(key): values[key] for key in keys if key in values}
     further = {} if timing else {key: value for key, value in values.items() if key.startswith(_FURTHER)}
     return row | {key.removeprefix(_FURTHER): value for key, value in further.items()}
@@ -223,15 +231,15 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[Row]:
     columns, rows = [(name, column(name)) for name in header], list[Row]()
     for where, cells in lines:
         row = Row()
-        for (name, each), text in zip(columns, cells, strict=True):
+        for (name, declaration), text in zip(columns, cells, strict=True):
             if name == "name" and not text:
                 raise InputError(f"{where}: {name}", "nothing", "the name of a protocol")
             # A mark that turns the direction of writing would turn the figures beside it too.
             if not text.isprintable():
-                held = "a name" if name == "name" else "text"
-                accepted = f"{held} of characters that can be printed"
+                content = "a name" if name == "name" else "text"
+                accepted = f"{content} of characters that can be printed"
                 raise InputError(f"{where}: {name}", repr(text), accepted)
-            row[name] = each.read(text, f"{where}: {name}") if text else None
+            row[name] = declaration.read(text, f"{where}: {name}") if text else None
         rows.append(row)
     if not rows:
         raise InputError(str(path), "no lines", "at least one finished cell")
@@ -244,9 +252,9 @@ def typed_frame(rows: Sequence[Row]) -> pd.DataFrame:
     Raises ModuleNotFoundError when pandas is not installed.
     """
     frame = data_frame(list(rows), "rows")
-    known = {name: column(name) for name in frame.columns}
-    frame = frame.astype({name: _TYPES[each.kind][0] for name, each in known.items()})
-    frame.attrs["meanings"] = {name: each.meaning for name, each in known.items()}
+    declared = {name: column(name) for name in frame.columns}
+    frame = frame.astype({name: _TYPES[declaration.kind][0] for name, declaration in declared.items()})
+    frame.attrs["meanings"] = {name: declaration.meaning for name, declaration in declared.items()}
     return frame
 
 
@@ -258,8 +266,11 @@ def parquet_of_rows(rows: Sequence[Row]) -> bytes:
     import polars
 
     declared = {name: column(name) for name in dict.fromkeys(name for row in rows for name in row)}
-    about = {name: {"meaning": each.meaning, "unit": each.unit} for name, each in declared.items()}
-    types = {name: getattr(polars, _TYPES[each.kind][1]) for name, each in declared.items()}
+    about = {
+        name: {"meaning": declaration.meaning, "unit": declaration.unit}
+        for name, declaration in declared.items()
+    }
+    types = {name: getattr(polars, _TYPES[declaration.kind][1]) for name, declaration in declared.items()}
     frame = polars.DataFrame({name: [row.get(name) for row in rows] for name in declared}, schema=types)
     return parquet_of(frame, metadata={"columns": json.dumps(about, ensure_ascii=False)})
 

@@ -94,23 +94,23 @@ def claim(
     Raises InputError when the directory cannot be written to, or holds something else.
     """
     folder = Path(path)
-    own, finished = folder / file, file == CONFIG and (folder / SUMMARY).exists()
+    config_path, finished = folder / file, file == CONFIG and (folder / SUMMARY).exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if finished and not resume:
             raise InputError(str(folder), "it holds a finished run", "a new directory")
-        if own.exists():
+        if config_path.exists():
             if not resume:
                 raise InputError(str(folder), f"it holds {_HELD[file]}", "a new directory, or --resume")
-            before, now = read_yaml(own), parse_yaml(configuration, "configuration")
+            before, now = read_yaml(config_path), parse_yaml(configuration, "configuration")
             accepted = "the configuration it began with, or a new directory"
             if file == COMPARISON:
                 before, accepted = _grown(before, now), f"more seeds or epsilons, or {accepted}"
-            check_same(own, mattering(before), mattering(now), accepted)
+            check_same(config_path, mattering(before), mattering(now), accepted)
         elif present := [name for name in (*_RESULTS, *others) if (folder / name).exists()]:
             raise InputError(str(folder), f"it holds {present[0]} of something else", "a new directory")
         if not finished:
-            write_atomically(own, configuration)
+            write_atomically(config_path, configuration)
         for unfinished in folder.glob(f"{UNFINISHED}*"):
             unfinished.unlink(missing_ok=True)
     except OSError as error:
@@ -158,9 +158,9 @@ def _grown(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration of a comparison with the seeds, budgets and cells that are added to it."""
     grown = dict(before)
     for key in ("seeds", "epsilons"):
-        began, given = before.get(key), now.get(key)
-        if isinstance(began, list) and isinstance(given, list) and all(each in given for each in began):
-            grown[key] = given
+        began, wanted = before.get(key), now.get(key)
+        if isinstance(began, list) and isinstance(wanted, list) and all(entry in wanted for entry in began):
+            grown[key] = wanted
     if isinstance(before.get("cells"), dict):
         grown["cells"] = {**now["cells"], **before["cells"]}
     return grown
@@ -209,8 +209,8 @@ def _columns(part: Ratings | Catalogue | UsersTable) -> tuple[NDArray[Any], ...]
         names = np.array(part.number_names, dtype=np.str_), np.array(part.category_names, dtype=np.str_)
         return part.numbers, part.categories, *names
     exact = part.scale.values if part.exact is None else part.exact
-    given = _columns(part.given) if isinstance(part, ColdRatings) else ()
-    return part.user_ids, part.item_ids, part.indptr, part.items, part.levels, exact, *given
+    given_columns = _columns(part.given) if isinstance(part, ColdRatings) else ()
+    return part.user_ids, part.item_ids, part.indptr, part.items, part.levels, exact, *given_columns
 
 
 _Loss = Annotated[float, Field(ge=0, allow_inf_nan=True)]

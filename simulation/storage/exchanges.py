@@ -62,22 +62,30 @@ def attendance_in(directory: Path, user_ids: Sequence[str]) -> Attendance:
     path, exchanges = directory / EXCHANGES, read_exchanges(directory)
     if not path.exists():
         raise InputError(str(path), "no such file", "the directory of a deployed run")
-    reports = [(each.round, each) for each in exchanges if each.round is not None and each.asks in _REPORTS]
-    most = max((number for number, _ in reports), default=0)
-    if not 1 <= most <= _MOST_ROUNDS:
+    reports = [
+        (exchange.round, exchange)
+        for exchange in exchanges
+        if exchange.round is not None and exchange.asks in _REPORTS
+    ]
+    n_rounds = max((number for number, _ in reports), default=0)
+    if not 1 <= n_rounds <= _MOST_ROUNDS:
         raise InputError(
-            str(path), f"{most} rounds of reports", f"a deployed run, of 1 to {_MOST_ROUNDS:,} rounds"
+            str(path), f"{n_rounds} rounds of reports", f"a deployed run, of 1 to {_MOST_ROUNDS:,} rounds"
         )
     position = {user: number for number, user in enumerate(user_ids)}
-    named = {user for each in exchanges for user in (*each.answered, *each.late, *each.absent)}
+    named = {
+        user for exchange in exchanges for user in (*exchange.answered, *exchange.late, *exchange.absent)
+    }
     if strange := sorted(named - position.keys()):
         raise InputError(str(path), f"user {strange[0]!r}", "users of the data set")
-    fates = np.full((most, len(user_ids)), ABSENT, dtype=np.int8)
-    for number, each in reports:
-        for users, fate in ((each.answered, PUNCTUAL), (each.late, LATE)):
+    fates = np.full((n_rounds, len(user_ids)), ABSENT, dtype=np.int8)
+    for number, exchange in reports:
+        for users, fate in ((exchange.answered, PUNCTUAL), (exchange.late, LATE)):
             fates[number - 1, [position[user] for user in users]] = fate
     heard = {
-        user for each in exchanges for user in (*each.answered, *each.late, *sum(each.refused.values(), ()))
+        user
+        for exchange in exchanges
+        for user in (*exchange.answered, *exchange.late, *sum(exchange.refused.values(), ()))
     }
     fates[:, [position[user] for user in position.keys() - heard]] = NOT_ASKED
     return Attendance(fates)

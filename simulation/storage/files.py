@@ -234,7 +234,7 @@ def write_table(path: Path, columns: Table) -> None:
     rows = len(next(iter(columns.values())))
 
     def part_of(start: int, count: int) -> "polars.DataFrame":
-        return frame_of({name: each[start : start + count] for name, each in columns.items()})
+        return frame_of({name: column[start : start + count] for name, column in columns.items()})
 
     if path.suffix == _PARQUET:
         with written_atomically(path) as file:

@@ -58,10 +58,10 @@ class Checkpoints:
 
     def keep(self, number: int, lesson: NDArray[Any]) -> None:
         """Write what a round taught, once for all further rounds."""
-        header, whole = io.BytesIO(), np.ascontiguousarray(lesson)
-        np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(whole))
+        header, array = io.BytesIO(), np.ascontiguousarray(lesson)
+        np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
         # The numbers themselves are not copied: they may be most of the memory.
-        content = header.getvalue(), whole.reshape(-1).view(np.uint8).data
+        content = header.getvalue(), array.reshape(-1).view(np.uint8).data
         write_atomically(self._lesson(number), content)
         digest = hashlib.sha256(content[0])
         digest.update(content[1])

@@ -75,22 +75,23 @@ def messages_of(
     """
     if not outcome.traffic.first_user:
         return None
-    held = course_of(protocol).held_ratings(train, seed)
-    family = protocol.installed.family(held.scale, held.n_items)
+    device_ratings = course_of(protocol).held_ratings(train, seed)
+    family = protocol.installed.family(device_ratings.scale, device_ratings.n_items)
     # A simulation draws no masks, so what it adds up is not what would be sent.
     masked, kinds = outcome.guarantee.trust == "secure-aggregation", []
-    for (kind, up), own in outcome.traffic.first_user.items():
-        bits = family.parts(own.example) if family and up and kind == REPORT and own.example else {}
+    for (kind, up), exchanged in outcome.traffic.first_user.items():
+        example = exchanged.example
+        bits = family.parts(example) if family and up and kind == REPORT and example else {}
         kinds.append(
             MessagesOfKind(
                 kind=kind,
                 up=up,
-                messages=own.messages,
-                payload_bytes=own.payload_bytes,
-                message_bytes=own.message_bytes,
-                begins="" if (masked and up) or dataset not in _MADE_UP else own.example[:_BEGINNING].hex(),
+                messages=exchanged.messages,
+                payload_bytes=exchanged.payload_bytes,
+                message_bytes=exchanged.message_bytes,
+                begins="" if (masked and up) or dataset not in _MADE_UP else example[:_BEGINNING].hex(),
                 # Another kind of report than the family's has other parts.
-                bits=bits if 0 <= 8 * len(own.example) - sum(bits.values()) < 8 else {},
+                bits=bits if 0 <= 8 * len(example) - sum(bits.values()) < 8 else {},
             )
         )
     return UserMessages(user=str(train.user_ids[0]), ratings=int(train.counts[0]), messages=tuple(kinds))
@@ -137,8 +138,8 @@ class RunRecord:
     def as_stored(self) -> RunRecord:
         """Return the record with NaN for every number that no file holds."""
         columns = [
-            {name: files.finite(column) for name, column in files.whole(own).items()}
-            for own in (self.predictions, self.traffic)
+            {name: files.finite(column) for name, column in files.whole(table).items()}
+            for table in (self.predictions, self.traffic)
         ]
         return replace(self, predictions=columns[0], traffic=columns[1])
 
@@ -304,7 +305,9 @@ def user_columns(
     test: Ratings, groupings: Mapping[str, Grouping], columns: Mapping[str, NDArray[np.float64]]
 ) -> files.Columns:
     """Return the columns of users.csv, a line for each user with test ratings."""
-    of_groups = {f"{GROUP}{name}": np.array(each.names)[each.members] for name, each in groupings.items()}
+    of_groups = {
+        f"{GROUP}{name}": np.array(grouping.names)[grouping.members] for name, grouping in groupings.items()
+    }
     return {"user": test.user_ids[np.flatnonzero(test.counts)], **of_groups, **columns}
 
 
@@ -357,7 +360,7 @@ def ended_with(rounds: Sequence[RoundRecord], composed: NDArray[np.float64]) -> 
     """Return the rounds of a run, of which the last one says what everybody has lost in the end at most."""
     largest = float(composed.max())
     loss = largest if math.isfinite(largest) else None
-    return (*rounds[:-1], *(replace(each, epsilon=loss) for each in rounds[-1:]))
+    return (*rounds[:-1], *(replace(last_round, epsilon=loss) for last_round in rounds[-1:]))
 
 
 def line_of(record: RoundRecord) -> dict[str, Any]:
@@ -448,8 +451,8 @@ def read_example(path: Path) -> ExampleUser | None:
     types |= {"rating": np.float64, "prediction": np.float64}
     columns = files.read_columns(path, types, files.FROM_RUN, _SEARCHED)
     rows = zip(*(columns[name].tolist() for name in types), strict=True)
-    for user, own in groupby(rows, key=itemgetter(0)):
-        predicted = [row[1:] for row in own]
+    for user, user_rows in groupby(rows, key=itemgetter(0)):
+        predicted = [row[1:] for row in user_rows]
         if np.isnan(predicted[0][1]):
             return None
         if len(predicted) >= _LEAST_RATINGS:
@@ -462,15 +465,15 @@ def shown_names(names: Mapping[str, str], test: Ratings, domains: LearnedDomains
 
     ``names``: those of all items, by identifier.
     """
-    shown: list[str] = []
+    item_ids: list[str] = []
     users = np.flatnonzero(test.counts >= _LEAST_RATINGS)
     if users.size:
         start = test.indptr[users[0]]
         stop = min(test.indptr[users[0] + 1], start + _MOST_RATINGS)
-        shown += map(str, test.item_ids[test.items[start:stop]].tolist())
+        item_ids += map(str, test.item_ids[test.items[start:stop]].tolist())
     ego = None if domains is None else domains.alter_ego
-    shown += [] if ego is None else [item for item, _ in (*ego.before, *ego.after)]
-    return {item: names[item] for item in shown if item in names}
+    item_ids += [] if ego is None else [item for item, _ in (*ego.before, *ego.after)]
+    return {item: names[item] for item in item_ids if item in names}
 
 
 def holds_comparison(directory: Path) -> bool:
@@ -502,7 +505,7 @@ def read_run(directory: Path) -> RunRecord:
         Naming the file that is damaged, or does not fit the summary.
     """
     summary, config = read_summary(directory), read_yaml(directory / directories.CONFIG)
-    path, told = files.table_in(directory, directories.PREDICTIONS), directory / directories.MESSAGES
+    path, messages_path = files.table_in(directory, directories.PREDICTIONS), directory / directories.MESSAGES
     listed = writes_lists(config, summary)
     return RunRecord(
         config=config,
@@ -513,7 +516,9 @@ def read_run(directory: Path) -> RunRecord:
         channel=read_device_channel(directory),
         privacy=read_ledger(directory),
         messages=(
-            files.parse_document(UserMessages, files.read_text(told), str(told)) if told.exists() else None
+            files.parse_document(UserMessages, files.read_text(messages_path), str(messages_path))
+            if messages_path.exists()
+            else None
         ),
         users=read_users(directory, summary) if summary.groups else None,
         lists=read_lists(directory) if listed else None,

@@ -101,11 +101,11 @@ def _settings(dataset: Dataset, train: Ratings) -> dict[str, Any]:
 def _unrated(train: Ratings, test: Ratings) -> Ratings | None:
     """Return the users and items without a rating as pairs; None if there are none."""
     items = np.bincount(np.concatenate([train.items, test.items]), minlength=train.n_items)
-    left = train.user_ids[train.counts + test.counts == 0], train.item_ids[items == 0]
-    pairs = max(map(len, left))
+    unrated = train.user_ids[train.counts + test.counts == 0], train.item_ids[items == 0]
+    pairs = max(map(len, unrated))
     # The shorter column is filled with what it has already, or with any.
-    spaces = zip(left, (train.user_ids, train.item_ids), strict=True)
-    columns = [np.resize(own if own.size else space, pairs) for own, space in spaces]
+    spaces = zip(unrated, (train.user_ids, train.item_ids), strict=True)
+    columns = [np.resize(identifiers if identifiers.size else space, pairs) for identifiers, space in spaces]
     return Ratings.from_pairs(*columns) if pairs else None
 
 
@@ -114,8 +114,8 @@ def _reads(folder: Path, *parts: Ratings) -> bool:
     again = read(DelimitedTable, dataset_at(str(folder))).load_fold(GIVEN)
     columns = ("user_ids", "item_ids", "indptr", "items", "levels", "exact")
     return all(
-        np.array_equal(part.scale.values, found.scale.values)
-        and part.scale.continuous == found.scale.continuous
-        and all(np.array_equal(getattr(part, name), getattr(found, name)) for name in columns)
-        for part, found in zip(parts, again, strict=True)
+        np.array_equal(part.scale.values, reread.scale.values)
+        and part.scale.continuous == reread.scale.continuous
+        and all(np.array_equal(getattr(part, name), getattr(reread, name)) for name in columns)
+        for part, reread in zip(parts, again, strict=True)
     )

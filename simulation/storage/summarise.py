@@ -67,7 +67,9 @@ def summarise(
     added |= {"nothing_sent": nothing_sent, "item_names": dict(item_names or {})}
     added["read"] = _read(config.dataset, train, test)
     if groups:
-        of_all = {name: tuple(map(GroupSummary.model_validate, own)) for name, own in groups.items()}
+        of_all = {
+            name: tuple(map(GroupSummary.model_validate, summaries)) for name, summaries in groups.items()
+        }
         added["groups"] = of_all
     return summary.model_copy(update=added)
 
@@ -89,10 +91,9 @@ def summary_of(
     """
     # A user-defined class goes by its module and name, also where it gives itself a kind.
     protocol, facts = config.protocol, config.protocol.facts
-    own = user_defined_classes(protocol)
-    references = {kind_of(each): reference_of(each) for each in own}
-    # Absent where there is none.
-    drawn = {"mixture": outcome.mixture, "domains": outcome.domains}
+    classes = user_defined_classes(protocol)
+    references = {kind_of(component): reference_of(component) for component in classes}
+    optional = {"mixture": outcome.mixture, "domains": outcome.domains}
     packages = ("dprec", "flwr", "ray", "numpy", "scipy")
     return Summary(
         name=config.name,
@@ -107,7 +108,7 @@ def summary_of(
         traffic=_traffic(outcome, dataset, traffic),
         distance=DistanceSummary.model_validate(outcome.distance),
         completion_diagnostics=outcome.diagnostics,
-        **{name: learned for name, learned in drawn.items() if learned is not None},  # type: ignore[arg-type]
+        **{name: learned for name, learned in optional.items() if learned is not None},  # type: ignore[arg-type]
         time=TimeSummary(
             total_s=seconds[1],
             startup_s=seconds[0],
@@ -130,8 +131,8 @@ _version = cache(version)
 def _dataset(config: RunConfig, train: Ratings, test: Ratings) -> DatasetSummary:
     tested = test.counts > 0
     only_tested = tested if isinstance(test, ColdRatings) else tested & (train.counts == 0)
-    known, wanted = np.zeros((2, train.n_items), dtype=np.bool_)
-    known[train.items], wanted[test.items] = True, True
+    trained, wanted = np.zeros((2, train.n_items), dtype=np.bool_)
+    trained[train.items], wanted[test.items] = True, True
     return DatasetSummary(
         kind=config.dataset.kind,
         notes=tuple(_notes_on_values(config, train, test)),
@@ -143,20 +144,20 @@ def _dataset(config: RunConfig, train: Ratings, test: Ratings) -> DatasetSummary
         **values_of_scale(train.scale),
         scale_read_off=() if train.scale.implicit else config.dataset.read_off(),
         users_only_in_test=int(only_tested.sum()),
-        items_only_in_test=int((wanted & ~known).sum()),
+        items_only_in_test=int((wanted & ~trained).sum()),
     )
 
 
 def _read(dataset: Dataset, train: Ratings, test: Ratings) -> ReadSummary:
-    given, scale = held_by_tested(train, test), train.scale
+    tested_profiles, scale = held_by_tested(train, test), train.scale
     cold = test.n_users if isinstance(test, ColdRatings) else 0
-    every = train.count + test.count + (0 if given is train else given.count)
-    known = "read off the ratings" if dataset.read_off() else "as given" if dataset.own else "as documented"
+    every = train.count + test.count + (0 if tested_profiles is train else tested_profiles.count)
+    origin = "read off the ratings" if dataset.read_off() else "as given" if dataset.own else "as documented"
     reading = Reading.joined([train.reading, test.reading])
     columns = {} if reading is None else asdict(reading) | {"left_out": dict(reading.left_out)}
     return ReadSummary(
         **{"source": dataset.kind} | columns,
-        scale="" if scale.implicit else f"{scale.describe()}, {known}",
+        scale="" if scale.implicit else f"{scale.describe()}, {origin}",
         counts=(train.n_users + cold, train.n_items, every),
     )
 
@@ -269,8 +270,8 @@ def _notes(config: RunConfig, train: Ratings, test: Ratings) -> Iterator[str]:
     if config.dataset.own:
         settings = asdict(config.split).items()
         chosen = [f"{name} {value}" for name, value in settings if name != "kind" and value is not None]
-        given = held_by_tested(train, test)
-        every = train.count + test.count + (0 if given is train else given.count)
+        tested_profiles = held_by_tested(train, test)
+        every = train.count + test.count + (0 if tested_profiles is train else tested_profiles.count)
         split = " ".join([config.split.kind, *chosen])
         yield f"To test on: {test.count:,} of {every:,} ratings (split: {split})."
         if validation_split(config.dataset, config.split) is not None:
@@ -348,8 +349,10 @@ def _notes_on_lists(config: RunConfig, train: Ratings) -> Iterator[str]:
             "after choosing it, not what the user would choose: low figures over a whole catalogue are usual."
         )
     if ranking is not None and ranking.negatives is not None:
-        drawn = isinstance(ranking.negatives, int)
-        among = f"{ranking.negatives:,} drawn items a user (seed {ranking.seed})" if drawn else "given items"
+        is_sampled = isinstance(ranking.negatives, int)
+        among = (
+            f"{ranking.negatives:,} drawn items a user (seed {ranking.seed})" if is_sampled else "given items"
+        )
         yield (
             f"Sampled rankings are among {among}: they compare with no other sample and no full ranking, and "
             "may order methods differently."
@@ -385,9 +388,9 @@ def _notes_on_values(config: RunConfig, train: Ratings, test: Ratings) -> Iterat
 
 def _note_on_scale(dataset: Dataset, scale: RatingScale) -> str:
     """Say which scale the ratings have decided on, what that reveals and how to avoid it."""
-    words, found = scale.describe(), dataset.read_off()
+    words, read_off = scale.describe(), dataset.read_off()
     return (
-        f"Scale: {words}, read off the private ratings ({', '.join(found)}). No epsilon covers that: a "
+        f"Scale: {words}, read off the private ratings ({', '.join(read_off)}). No epsilon covers that: a "
         "single rating can change the scale, which everybody sees. Given, it is public: "
         f"{given_scale(dataset, scale)}"
     )

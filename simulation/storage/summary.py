@@ -102,13 +102,13 @@ class ReadSummary(Document):
             if self.users is None
             else f", {'times' + _in_brackets(self.times) if self.times else 'no times'}"
         )
-        left = ", ".join(f"{number:,} {reason}" for reason, number in self.left_out.items())
-        return f"Read from {self.source}: {columns}{times}." + (f" Left out: {left}." if left else "")
+        left_out = ", ".join(f"{number:,} {reason}" for reason, number in self.left_out.items())
+        return f"Read from {self.source}: {columns}{times}." + (f" Left out: {left_out}." if left_out else "")
 
 
 def _in_brackets(*words: str | None) -> str:
-    known = "; ".join(filter(None, words))
-    return f" ({known})" if known else ""
+    joined = "; ".join(filter(None, words))
+    return f" ({joined})" if joined else ""
 
 
 _ByCutoff = dict[int, Amount | None]
@@ -550,7 +550,7 @@ class Summary(Document):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the figures must know, of the ratings and what is beyond the paper included."""
-        beyond = (f"Beyond the paper: {own}." for own in self.beyond_the_paper)
+        beyond = (f"Beyond the paper: {deviation}." for deviation in self.beyond_the_paper)
         read = () if self.read is None else (self.read.sentence,)
         return (*read, *self.privacy.notes, *self.dataset.notes, *beyond)
 
@@ -579,7 +579,7 @@ def attack_file(summary: Summary) -> dict[str, Any]:
         "delta": summary.privacy.delta,
         "influence_of_one": summary.privacy.influence_of_one,
         **summary.attacks.flat(),
-        "attacks": [each.model_dump(mode="json") for each in summary.attacks.performed],
+        "attacks": [attack.model_dump(mode="json") for attack in summary.attacks.performed],
     }
 
 

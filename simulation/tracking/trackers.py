@@ -224,12 +224,12 @@ class Recording:
         self._hear: list[tuple[str, Callback]] = []
         self._last = 0
 
-    def start(self, one: str | Callback, run: Started) -> None:
+    def start(self, tracker: str | Callback, run: Started) -> None:
         """Tell a callback that the run begins; it hears of the run until that ends."""
-        own = _class_of(one)
-        name = one if isinstance(one, str) else reference_of(own)
+        tracker_class = _class_of(tracker)
+        name = tracker if isinstance(tracker, str) else reference_of(tracker_class)
         with _naming(name):
-            callback = own() if isinstance(one, str) else one
+            callback = tracker_class() if isinstance(tracker, str) else tracker
             callback.started(run)
         self._hear.append((name, callback))
 
@@ -242,9 +242,9 @@ class Recording:
 
     def finish(self, record: RunRecord) -> None:
         """Pass on the rounds that have not been, and the summary."""
-        for one in record.rounds:
-            if one.round > self._last:
-                self.round(one)
+        for round_record in record.rounds:
+            if round_record.round > self._last:
+                self.round(round_record)
         summary = record.summary.as_json()
         while self._hear:
             name, callback = self._hear.pop()
@@ -275,22 +275,24 @@ def check_trackers(track: Sequence[str | Callback]) -> None:
 
     Raises InputError.
     """
-    for each in track:
-        _class_of(each)
+    for tracker in track:
+        _class_of(tracker)
 
 
-def _class_of(one: str | Callback) -> type[Callback]:
-    if isinstance(one, Callback):
-        return type(one)
-    if one in PACKAGES:
-        required(one)
-    if one in TRACKERS:
-        return TRACKERS[one]
-    if not (isinstance(one, str) and ":" in one):
-        accepted = f"{listed(list(TRACKERS), str(one))}, module:Class of your own, or in Python a Callback"
-        raise InputError("track", repr(one), accepted)
+def _class_of(tracker: str | Callback) -> type[Callback]:
+    if isinstance(tracker, Callback):
+        return type(tracker)
+    if tracker in PACKAGES:
+        required(tracker)
+    if tracker in TRACKERS:
+        return TRACKERS[tracker]
+    if not (isinstance(tracker, str) and ":" in tracker):
+        accepted = (
+            f"{listed(list(TRACKERS), str(tracker))}, module:Class of your own, or in Python a Callback"
+        )
+        raise InputError("track", repr(tracker), accepted)
     try:
-        return imported(one, Callback)
+        return imported(tracker, Callback)
     except SettingError as error:
         raise InputError("track", error.found, error.accepted) from None
 
@@ -314,9 +316,9 @@ def recording(
     plain = {key: value if isinstance(value, Scalar) else str(value) for key, value in values.items()}
     run = Started(name or config.name, plain, directory, group)
     try:
-        for place, each in enumerate(track):
-            if each not in track[:place]:
-                record.start(each, run)
+        for place, tracker in enumerate(track):
+            if tracker not in track[:place]:
+                record.start(tracker, run)
         yield record
     except BaseException as error:
         record.fail(error)

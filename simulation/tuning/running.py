@@ -64,12 +64,12 @@ def read_trials(directory: Path) -> dict[str, tuple[Trial, ...]]:
 
 def _write_trials(directory: Path, trials: Mapping[str, Sequence[Trial]]) -> None:
     """Write all trials, as JSON and as a table."""
-    stored = _StoredTrials(trials={name: tuple(own) for name, own in trials.items()})
+    stored = _StoredTrials(trials={name: tuple(done) for name, done in trials.items()})
     contents = {**formats.STAMP, **stored.model_dump(mode="json", exclude_unset=True)}
     rows = [
         {"name": name, "trial": place, **trial.judgement.model_dump(), **trial.settings}
-        for name, own in trials.items()
-        for place, trial in enumerate(own)
+        for name, done in trials.items()
+        for place, trial in enumerate(done)
     ]
     text = json.dumps(contents, indent=2) + "\n"
     write_files(directory, {TRIALS: text, TABLE_OF_TRIALS: csv_of_rows(rows)})
@@ -86,8 +86,8 @@ def validation_parts(config: RunConfig, seed: int) -> tuple[Ratings, Ratings]:
     more, to its training ratings; of a predefined split, a random tenth of these is held back. The test
     ratings are left out of both.
     """
-    if (given := validation_split(config.dataset, config.split)) is not None:
-        return load_ratings(config.model_copy(update={"split": given}))
+    if (validation := validation_split(config.dataset, config.split)) is not None:
+        return load_ratings(config.model_copy(update={"split": validation}))
     train, _ = load_ratings(config)
     again = config.split if isinstance(config.split, RandomSplit) else Holdout(test_fraction=_SHARE)
     judging = np.zeros(train.count, dtype=np.bool_)
@@ -121,7 +121,9 @@ class Tuned:
         """What the losses of the trials that ran add up to, per rating and per user; None without a bound."""
         runs = [trial.judgement for trial in self.trials if trial.judgement.value is not None]
         losses = [run.epsilon_per_rating for run in runs], [run.epsilon_per_user for run in runs]
-        per_rating, per_user = (None if None in own else sum(loss or 0.0 for loss in own) for own in losses)
+        per_rating, per_user = (
+            None if None in run_losses else sum(loss or 0.0 for loss in run_losses) for run_losses in losses
+        )
         return per_rating, per_user
 
     @property
@@ -131,11 +133,13 @@ class Tuned:
         if is_ours(type(self.config.dataset)) and "synthetic" in self.config.dataset.kind:
             return f"{name}: its trials ran on synthetic ratings, which cost no privacy."
         per_rating, per_user = ("unbounded" if loss is None else f"{loss:.6g}" for loss in self.spent)
-        rest = f", without {failed} that did not end, some of which may have spent as much" if failed else ""
+        without = (
+            f", without {failed} that did not end, some of which may have spent as much" if failed else ""
+        )
         return (
             f"{name}: every trial spends its budget on the training ratings again. Together, its "
             f"{len(self.trials) - failed} trials spend ε = {per_rating} per rating and at most {per_user} "
-            f"per user{rest}, beside any later run, and the validation ratings are read in clear to judge "
+            f"per user{without}, beside any later run, and the validation ratings are read in clear to judge "
             "them. Trials on public or synthetic ratings (--set dataset=...) cost nothing."
         )
 
@@ -171,20 +175,20 @@ def tune_configurations(
     request = {
         **({} if metric is None else {"metric": metric}),
         "seed": seed,
-        "space": {name: as_written(own) for name, own in spaces.items()},
+        "space": {name: as_written(dimensions) for name, dimensions in spaces.items()},
         "configurations": {name: config.written_values() for name, config in by_name.items()},
     }
     others = (TRIALS, TABLE_OF_TRIALS, *(f"{name}.yaml" for name in by_name))
     with alone(output):
         folder = claim(output, TUNING, dump_yaml(request), resume=resume, others=others)
-        known, tuned = read_trials(folder), list[Tuned]()
+        stored, tuned = read_trials(folder), list[Tuned]()
         for place, (name, config) in enumerate(by_name.items()):
             study = _Study(config, spaces[name], metric, seed)
-            earlier, done = iter(known.get(name, ())), list[Trial]()
+            earlier, done = iter(stored.get(name, ())), list[Trial]()
             for _ in range(trials):
                 done.append(study.trial(next(earlier, None), folder))
-                known[name] = tuple(done)
-                _write_trials(folder, known)
+                stored[name] = tuple(done)
+                _write_trials(folder, stored)
                 progress("tuning", place * trials + len(done), trials * len(by_name))
             tuned.append(study.tuned(done, folder))
         return tuned
@@ -200,7 +204,9 @@ class _Study:
         self._config, self._space = config, space
         self._fit, self._judging = validation_parts(config, seed)
         wanted = metric or ("sign_accuracy" if is_binary(self._judging.scale) else "rmse")
-        metrics = [each for each in metrics_in([wanted]) if each.column != "relative_error"]
+        metrics = [
+            named_metric for named_metric in metrics_in([wanted]) if named_metric.column != "relative_error"
+        ]
         if not metrics:
             accepted = "a column of comparison.csv, such as rmse or ranking_ndcg_at_10"
             raise InputError("metric", repr(wanted), accepted)
@@ -215,14 +221,14 @@ class _Study:
         """Carry out the next trial, or take it from where it was stored in a directory."""
         from optuna.trial import TrialState
 
-        asked = self._study.ask(self._space)
-        settings = dict(asked.params)
+        proposal = self._study.ask(self._space)
+        settings = dict(proposal.params)
         if stored is not None and settings != stored.settings:
             accepted = "trials of the same version of Optuna, or a new directory"
             raise InputError(str(folder / TRIALS), "other settings than would be tried", accepted)
         trial = stored or Trial(settings=settings, judgement=self._judged(settings))
         value = trial.judgement.value
-        self._study.tell(asked, value, state=TrialState.FAIL if value is None else None)
+        self._study.tell(proposal, value, state=TrialState.FAIL if value is None else None)
         return trial
 
     def _judged(self, settings: Mapping[str, Scalar]) -> Judgement:
@@ -235,8 +241,8 @@ class _Study:
             return Judgement(value=None, reason=str(error))
         measured, column = summary.accuracy.metrics(), self._metric.column
         if measured.get(column) is None:
-            known = ", ".join(each.column for each in metrics_in(measured))
-            raise InputError("metric", f"{column}, which {self._config.name} does not have", known)
+            accepted = ", ".join(metric.column for metric in metrics_in(measured))
+            raise InputError("metric", f"{column}, which {self._config.name} does not have", accepted)
         losses = summary.privacy.epsilon_per_rating, summary.privacy.epsilon_per_user.max
         return Judgement(value=measured[column], epsilon_per_rating=losses[0], epsilon_per_user=losses[1])
 

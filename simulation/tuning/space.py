@@ -43,12 +43,12 @@ def read_space(path: Path, configs: Mapping[str, RunConfig]) -> dict[str, Space]
     if not values:
         raise InputError(str(path), "no settings", "dotted keys with {low, high} or a list of values")
     space = {key: _parsed(value, f"{path}: {key}", key) for key, value in values.items()}
-    known = {name: _settings(config).keys() for name, config in configs.items()}
-    every = sorted(set[str]().union(*known.values()))
+    settings = {name: _settings(config).keys() for name, config in configs.items()}
+    every = sorted(set[str]().union(*settings.values()))
     for key in space:
         if key not in every:
             raise InputError(f"{path}: {key}", "no such setting", listed(every, key))
-    parts = {name: {key: space[key] for key in space if key in own} for name, own in known.items()}
+    parts = {name: {key: space[key] for key in space if key in keys} for name, keys in settings.items()}
     for name, part in parts.items():
         if not part:
             raise InputError(str(path), f"no setting of {name}", "at least one for every configuration")
@@ -67,25 +67,27 @@ def _parsed(value: Any, where: str, key: object) -> Any:
 
     if not isinstance(key, str) or not key.startswith("protocol.") or key.startswith("protocol.privacy"):
         raise InputError(where, repr(key), "a setting of the protocol, such as protocol.completion.rank")
-    if isinstance(value, list) and len(value) > 1 and all(isinstance(each, Scalar) for each in value):
+    if isinstance(value, list) and len(value) > 1 and all(isinstance(choice, Scalar) for choice in value):
         return CategoricalDistribution(value)
     if not isinstance(value, Mapping):
         raise InputError(where, repr(value), "{low: ..., high: ..., log: true|false}, or a list of values")
-    own = parse_document(_Range, json.dumps(value, default=str), where)
-    if not own.low < own.high:
-        raise InputError(f"{where}.high", f"{own.high:g}", f"more than low, {own.low:g}")
-    if own.log and own.low <= 0:
-        raise InputError(f"{where}.low", f"{own.low:g}", "more than 0, with log: true")
-    if isinstance(own.low, int) and isinstance(own.high, int):
-        return IntDistribution(own.low, own.high, log=own.log)
-    return FloatDistribution(own.low, own.high, log=own.log)
+    limits = parse_document(_Range, json.dumps(value, default=str), where)
+    if not limits.low < limits.high:
+        raise InputError(f"{where}.high", f"{limits.high:g}", f"more than low, {limits.low:g}")
+    if limits.log and limits.low <= 0:
+        raise InputError(f"{where}.low", f"{limits.low:g}", "more than 0, with log: true")
+    if isinstance(limits.low, int) and isinstance(limits.high, int):
+        return IntDistribution(limits.low, limits.high, log=limits.log)
+    return FloatDistribution(limits.low, limits.high, log=limits.log)
 
 
 def as_written(space: Space) -> dict[str, Any]:
     """Return a space as a file has it."""
     return {
-        key: {"low": own.low, "high": own.high, "log": own.log} if hasattr(own, "low") else [*own.choices]
-        for key, own in space.items()
+        key: {"low": distribution.low, "high": distribution.high, "log": distribution.log}
+        if hasattr(distribution, "low")
+        else [*distribution.choices]
+        for key, distribution in space.items()
     }
 
 
@@ -99,11 +101,11 @@ def current(config: RunConfig, space: Space) -> dict[str, Scalar]:
     values = {key: value for key, value in _settings(config).items() if key in space}
     return {
         key: values[key]
-        for key, own in space.items()
+        for key, distribution in space.items()
         if (
-            isinstance(values[key], int | float) and own.low <= values[key] <= own.high
-            if hasattr(own, "low")
-            else values[key] in own.choices
+            isinstance(values[key], int | float) and distribution.low <= values[key] <= distribution.high
+            if hasattr(distribution, "low")
+            else values[key] in distribution.choices
         )
     }
 
