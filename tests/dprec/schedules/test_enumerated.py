@@ -187,7 +187,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Collection]:
     outcome = scheduled._ReadTogether.outcome
 
     def noted(self: Any, rounds: Any) -> Any:
-        collections[:] = self.made
+        collections[:] = self.collections
         return outcome(self, rounds)
 
     monkeypatch.setattr(scheduled._ReadTogether, "outcome", noted)
