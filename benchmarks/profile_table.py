@@ -41,7 +41,7 @@ from dprec.randomness import DeviceDraws
 from dprec.ratings import Ratings
 from dprec.reports import CellFamily
 from dprec.wire import DecodedReports, TrafficLedger
-from strategies.roster import Arrivals
+from strategies.roster import ArrivedReports
 from strategies.rounds import RoundAccount, reply_message
 
 PARTS = "draw", "encode", "move", "decode", "account", "arrange", "sweep"
@@ -93,9 +93,9 @@ class Path:
         """Charge bytes and losses."""
         n_users = self.train.n_users
         account = RoundAccount(REPORT, "run", TrafficLedger(n_users))
-        for (users, _, _), own in zip(self.partitions, reports, strict=True):
-            everybody = np.ones(len(own), dtype=np.bool_)
-            account.charge_reports(Arrivals(np.arange(users.start, users.stop), everybody, everybody, own))
+        for (users, _, _), reported in zip(self.partitions, reports, strict=True):
+            sent = np.ones(len(reported), dtype=np.bool_)
+            account.charge_reports(ArrivedReports(np.arange(users.start, users.stop), sent, sent, reported))
         self.family.accountant(self.train.counts, np.ones(n_users, dtype=np.bool_))
 
     def arrange(self, decoded: list[DecodedReports]) -> Observations:

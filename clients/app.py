@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 
 from clients import delivery, federated, iterative, one_shot
-from clients.iterative import Answers, reply_with_reports, reply_with_sum
+from clients.iterative import ReportsToSum, reply_with_reports, reply_with_sum
 from clients.population import Brought, Partition, partition_id_of, partition_of
 from dprec import exchange
 from dprec.arrays import Bools
@@ -41,7 +41,7 @@ AppT = TypeVar("AppT", bound=Answering)
 PartitionFor = Callable[[Message, Context], Partition]
 """Returns the users that a message is for."""
 
-Contribute = Callable[[Partition, exchange.GradientRequest, Context], Answers]
+Contribute = Callable[[Partition, exchange.GradientRequest, Context], ReportsToSum]
 """Returns the reports of a partition."""
 
 

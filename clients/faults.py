@@ -90,7 +90,7 @@ def damaged(report: bytes) -> bytes:
 
 
 @dataclass(frozen=True, eq=False)
-class Replies:
+class UserReplies:
     """What becomes of the reports of consecutive users."""
 
     asked: Bools

@@ -9,7 +9,7 @@ import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 
 from clients.faults import ABSENT
-from clients.iterative import Answers, device_of, profiles_of
+from clients.iterative import ReportsToSum, device_of, profiles_of
 from clients.memory import Memory
 from clients.population import Partition, draws_of_rounds
 from dprec import exchange
@@ -20,7 +20,7 @@ from dprec.gradients import RoundDraws
 from dprec.protocols.federated import FederatedProtocol, ModelDevice, checked_of
 
 
-def updates(partition: Partition, request: exchange.GradientRequest, context: Context) -> Answers:
+def updates(partition: Partition, request: exchange.GradientRequest, context: Context) -> ReportsToSum:
     """Return the reports of those of a partition who are asked and there, and what adds them up.
 
     Those of all others are empty. Raises Refusal as `clients.iterative.answers`.
@@ -59,7 +59,7 @@ def updates(partition: Partition, request: exchange.GradientRequest, context: Co
             place[users] = state
     memory.keep(exchange.Told(number, after, norms, losses), before)
     pieces = Pieces(b"".join(reports), offsets(sent))
-    return Answers([(partition, False)], lambda part, lies: pieces, device.reading.decode)
+    return ReportsToSum([(partition, False)], lambda part, lies: pieces, device.reading.decode)
 
 
 def tell(message: Message, partition: Partition, context: Context) -> Message:

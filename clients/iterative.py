@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 
-from clients.faults import ABSENT, DAMAGED, LATE, PUNCTUAL, Replies
+from clients.faults import ABSENT, DAMAGED, LATE, PUNCTUAL, UserReplies
 from clients.memory import Memory
 from clients.population import Partition, Population, draws_of_rounds, lasting_draws
 from dprec import exchange
@@ -41,7 +41,7 @@ AddUp = Callable[[Sequence[bytes]], tuple[Bools, Aggregate]]
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class ReportsToSum:
     """The reports of the users of a partition in a round of which the sum is needed."""
 
     parts: Sequence[tuple[Partition, bool]]
@@ -54,7 +54,7 @@ class Answers:
         """Return all of them."""
         return Pieces.joined(self.reports_of(*part) for part in self.parts)
 
-    def summed(self, replies: Replies) -> tuple[Ints, Aggregate]:
+    def summed(self, replies: UserReplies) -> tuple[Ints, Aggregate]:
         """Return the bytes of the reports of who is asked, and the sum of those a server would accept."""
         first, sizes, total = self.parts[0][0].start, [], None
         for part, lies in self.parts:
@@ -65,7 +65,7 @@ class Answers:
         assert total is not None
         return np.concatenate(sizes), total
 
-    def sum_of(self, part: Partition, lies: bool, replies: Replies) -> tuple[Ints, Aggregate]:
+    def sum_of(self, part: Partition, lies: bool, replies: UserReplies) -> tuple[Ints, Aggregate]:
         """Return `summed` of one part."""
         sent = replies.arriving(self.reports_of(part, lies))
         _, aggregate = self.add_up(sent.chosen(np.flatnonzero(replies.have(DAMAGED, PUNCTUAL))))
@@ -91,7 +91,7 @@ def reply_with_reports(
 
 
 def reply_with_sum(
-    message: Message, partition: Partition, answers: Answers, round_index: int, asked: Bools
+    message: Message, partition: Partition, answers: ReportsToSum, round_index: int, asked: Bools
 ) -> Message:
     """Return the reply that carries the sum of the reports that a server would accept.
 
@@ -106,18 +106,18 @@ def reply_with_sum(
     return _reply(message, sent.entries())
 
 
-def _replies(partition: Partition, round_index: int, asked: Bools | None) -> Replies:
+def _replies(partition: Partition, round_index: int, asked: Bools | None) -> UserReplies:
     """Return what becomes of reports; who refuses to send any is absent."""
     fates = partition.population.fates(round_index, partition.start, partition.size)
     fates[partition.refuses] = ABSENT
-    return Replies(np.ones(partition.size, dtype=np.bool_) if asked is None else asked, fates)
+    return UserReplies(np.ones(partition.size, dtype=np.bool_) if asked is None else asked, fates)
 
 
 def _reply(message: Message, entries: exchange.Entries) -> Message:
     return Message(RecordDict({exchange.REPLY: ConfigRecord(entries)}), reply_to=message)
 
 
-def answers(partition: Partition, request: exchange.GradientRequest, context: Context) -> Answers:
+def answers(partition: Partition, request: exchange.GradientRequest, context: Context) -> ReportsToSum:
     """Return the report of every user of a partition, and what validates and adds them up.
 
     Raises Refusal when other devices are asked, what was sent is malformed, the budget was divided by fewer
@@ -137,7 +137,7 @@ def answers(partition: Partition, request: exchange.GradientRequest, context: Co
             return device.crafted(profiles_of(part), draws, np.array(population.targets))
         return device.answer(profiles_of(part), draws)
 
-    return Answers(partition.parts_that_lie, encoded, device.reading.decode)
+    return ReportsToSum(partition.parts_that_lie, encoded, device.reading.decode)
 
 
 def receive_learned(partition: Partition, final: exchange.FinalFactors, context: Context) -> None:
@@ -171,21 +171,21 @@ def profiles_of(partition: Partition) -> Profiles:
 
 
 @dataclass(frozen=True, eq=False)
-class ContributionsToSum(Answers):
+class ContributionsToSum(ReportsToSum):
     """What is reported to an aggregation, of which nobody looks at a single report."""
 
     aggregation: Aggregation
     drawn: Callable[[Partition], tuple[Any, Any, float, RoundDraws]]
     """Returns what a part contributes, as `Aggregation.encode` is given it."""
 
-    def sum_of(self, part: Partition, lies: bool, replies: Replies) -> tuple[Ints, Aggregate]:
+    def sum_of(self, part: Partition, lies: bool, replies: UserReplies) -> tuple[Ints, Aggregate]:
         """Return the sum without reports, where the aggregation has another way to it."""
         present = replies.asked & (replies.fates == PUNCTUAL)
         sizes, aggregate = self.aggregation.summed(*self.drawn(part), present)
         return sizes[replies.asked], aggregate
 
 
-def contributions(partition: Partition, request: exchange.GradientRequest, context: Context) -> Answers:
+def contributions(partition: Partition, request: exchange.GradientRequest, context: Context) -> ReportsToSum:
     """Return the report of every user of a partition, and what validates and adds them up.
 
     Raises Refusal when what was sent is malformed, the protocol has fewer rounds, the round has been answered
@@ -225,7 +225,7 @@ def contributions(partition: Partition, request: exchange.GradientRequest, conte
     add_up = partial(aggregation.decode, layout=layout, multiplier=multiplier)
     if population.unseen:
         return ContributionsToSum(parts, encoded, add_up, aggregation, drawn)
-    return Answers(parts, encoded, add_up)
+    return ReportsToSum(parts, encoded, add_up)
 
 
 def turns_of(partition: Partition) -> Uint64s:

@@ -24,7 +24,7 @@ MOST_CELLS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class SeenItems:
     """The items that the server has seen as rated, which are not recommended."""
 
     counts: Ints
@@ -48,12 +48,12 @@ class Seen:
 
 
 @dataclass(frozen=True, eq=False)
-class Lists:
+class ListsToSend:
     """The lists that users are to get."""
 
     longest: int
     """Items of a list, fewer only where there are no more."""
-    seen: Seen
+    seen: SeenItems
     scale: RatingScale
     """Predicted ratings are clipped to it."""
     predict: Predict
@@ -89,7 +89,7 @@ class Lists:
 
 
 def deliver_lists(
-    grid: Grid, roster: Roster, group: str, lists: Lists, traffic: TrafficLedger
+    grid: Grid, roster: Roster, group: str, lists: ListsToSend, traffic: TrafficLedger
 ) -> dict[str, int]:
     """Send everybody a list; return the bytes charged, as `RoundAccount.spent` does.
 

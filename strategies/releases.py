@@ -22,7 +22,7 @@ from strategies.rounds import RoundAccount, request_content
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class OpenRelease:
     """One release under way."""
 
     round_index: int
@@ -37,12 +37,12 @@ class ReleaseExchange(ABC):
     """What is said around the reports of the releases of a run."""
 
     @abstractmethod
-    def asking(self, release: Release, model: bytes) -> dict[int, RecordDict]:
+    def asking(self, release: OpenRelease, model: bytes) -> dict[int, RecordDict]:
         """Return the requests to report, by partition, and charge them, after all that comes before them."""
 
     @abstractmethod
     def unmasked(
-        self, release: Release, total: Aggregate, present: Bools, layout: Layout, multiplier: float
+        self, release: OpenRelease, total: Aggregate, present: Bools, layout: Layout, multiplier: float
     ) -> Aggregate | None:
         """Return the total of those whose whole report arrived, shape (users,); None if that fails."""
 
@@ -57,7 +57,7 @@ class ChargedExchange(ReleaseExchange):
 
     aggregation: Aggregation
 
-    def asking(self, release: Release, model: bytes) -> dict[int, RecordDict]:
+    def asking(self, release: OpenRelease, model: bytes) -> dict[int, RecordDict]:
         """Return the same request for everybody; see `ReleaseExchange`."""
         further, everybody = self.aggregation.further_messages(), np.arange(release.roster.n_users)
         _charge(release, everybody, (KEYS, SHARES), further.before)
@@ -68,7 +68,7 @@ class ChargedExchange(ReleaseExchange):
         return dict.fromkeys(range(len(release.roster.node_ids)), content)
 
     def unmasked(
-        self, release: Release, total: Aggregate, present: Bools, layout: Layout, multiplier: float
+        self, release: OpenRelease, total: Aggregate, present: Bools, layout: Layout, multiplier: float
     ) -> Aggregate:
         """Return the total, in which there are no masks."""
         _charge(release, np.flatnonzero(present), (UNMASK,), self.aggregation.further_messages().after)
@@ -76,7 +76,7 @@ class ChargedExchange(ReleaseExchange):
 
 
 def _charge(
-    release: Release, users: Ints, types: tuple[str, ...], sizes: tuple[tuple[int, int], ...]
+    release: OpenRelease, users: Ints, types: tuple[str, ...], sizes: tuple[tuple[int, int], ...]
 ) -> None:
     # An aggregation without further messages has no sizes.
     for message_type, (downlink, uplink) in zip(types, sizes, strict=False):

@@ -129,7 +129,7 @@ _BYTES_AT_ONCE = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
-class Exchanged:
+class ReplacementResult:
     """Result of the exchange."""
 
     egos: AlterEgos
@@ -161,7 +161,7 @@ class ReplacementExchange:
 
     def exchange(
         self, grid: Grid, roster: Roster, observed: Observations, traffic: TrafficLedger
-    ) -> Exchanged:
+    ) -> ReplacementResult:
         """Send the users the rows of the items they rated and receive the AlterEgos.
 
         The users asked are those whose ratings arrived and include an item with candidates.
@@ -190,7 +190,7 @@ class ReplacementExchange:
                 values.append(egos.values)
         egos = AlterEgos(offsets(sizes), np.concatenate(targets), np.concatenate(values))
         record = account.record(REPLACEMENT_ROUND, asked=int(asked.sum()), accepted=int(accepted.sum()))
-        return Exchanged(egos, needs.counts, sent, accepted, record)
+        return ReplacementResult(egos, needs.counts, sent, accepted, record)
 
     def _contents(self, roster: Roster, needs: "_Needs") -> Iterator[dict[int, RecordDict]]:
         """Yield the contents of the requests by partition, in batches, in the order of the partitions."""

@@ -115,7 +115,7 @@ class Roster:
         answers = {partitions.get(reply.metadata.src_node_id, -1): reply for reply in replies}
         return {partition_id: answers[partition_id] for partition_id in sorted(answers) if partition_id >= 0}
 
-    def arrivals(self, answers: dict[int, Message], asked: Bools) -> "Iterator[Arrivals]":
+    def arrivals(self, answers: dict[int, Message], asked: Bools) -> "Iterator[ArrivedReports]":
         """Yield the reports of each partition, except partitions whose answer cannot be used; see `read`."""
         return self.read(answers, asked, arrivals_of)
 
@@ -178,7 +178,7 @@ class Replies:
 
 
 @dataclass(frozen=True, eq=False)
-class Arrivals(Replies):
+class ArrivedReports(Replies):
     """The reports of the users of a partition who were asked; see `Replies` for the other parameters."""
 
     reports: Pieces
@@ -205,7 +205,7 @@ def reply_record(reply: Message | None) -> ConfigRecord | None:
     return record if isinstance(record, ConfigRecord) else None
 
 
-def arrivals_of(reply: Message | None, first_user: int, users: Ints) -> Arrivals | None:
+def arrivals_of(reply: Message | None, first_user: int, users: Ints) -> ArrivedReports | None:
     """Return the reports of a partition's reply, or None when it cannot be used.
 
     A reply for other users, or for another number of them, is rejected as a whole: nothing in it can be
@@ -214,7 +214,7 @@ def arrivals_of(reply: Message | None, first_user: int, users: Ints) -> Arrivals
     if reply is not None and reply.has_error():
         nobody = np.zeros(users.size, dtype=np.bool_)
         nothing, cause = Pieces.of([b""] * users.size), words_of(reply.error.code)
-        return Arrivals(users, nobody, nobody, nothing, refused=cause)
+        return ArrivedReports(users, nobody, nobody, nothing, refused=cause)
     record = reply_record(reply)
     if record is None:
         return None
@@ -226,7 +226,7 @@ def arrivals_of(reply: Message | None, first_user: int, users: Ints) -> Arrivals
         return None
     absent, late = np.zeros((2, users.size), dtype=np.bool_)
     absent[list(read.absent)], late[list(read.late)] = True, True
-    return Arrivals(users, ~absent, ~absent & ~late, Pieces.of(read.reports))
+    return ArrivedReports(users, ~absent, ~absent & ~late, Pieces.of(read.reports))
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from dprec.gradients import Aggregate
 from dprec.protocols.sums import SummedServer, SumsProtocol
 from dprec.randomness import ReleaseDraws
 from dprec.sums import Aggregation, Layout
-from strategies.releases import ChargedExchange, Release, ReleaseExchange
+from strategies.releases import ChargedExchange, OpenRelease, ReleaseExchange
 from strategies.roster import Reader, ReadSums, Sums
 from strategies.training import Received, TrainingRounds
 
@@ -76,7 +76,7 @@ class SumRounds(TrainingRounds):
         if self.remembers:
             self.received.append(Received(device))
         self._account.sealed = self.aggregation.sealed
-        self._current = Release(server_round, self._account, grid, self.roster, self.group)
+        self._current = OpenRelease(server_round, self._account, grid, self.roster, self.group)
         return self._exchange.asking(self._current, device.encode())
 
     def asked_for(self, server_round: int) -> tuple[Layout, float]:

@@ -283,7 +283,5 @@ def broadcast_of(
     if isinstance(completed, completion.ItemBiasesModel):
         # No user's leaning is known.
         no_leanings = np.zeros((0, 1))
-        return _table(
-            completed.cuts, completed.biases, completed.embedding, completed.catalogue, no_leanings
-        )
+        return _table(completed.cuts, completed.biases, completed.embedding, completed.catalogue, no_leanings)
     return derived_broadcast(completed, observations, options, seed)

@@ -14,7 +14,7 @@ from simulation.courses.task import Grid, ServerTask
 
 if TYPE_CHECKING:
     from dprec.wire import TrafficLedger
-    from strategies.delivery import Lists
+    from strategies.delivery import ListsToSend
 
 
 def deliver(
@@ -46,14 +46,14 @@ def lists_for(
     seen: tuple[Ints, AnyInts] | None,
     name: str,
     guarded: Completed | None = None,
-) -> Lists:
+) -> ListsToSend:
     """Return what everybody is sent; see `deliver`."""
-    from strategies.delivery import Lists, Seen
+    from strategies.delivery import ListsToSend, SeenItems
 
     shape = task.n_users, task.n_items
-    return Lists(
+    return ListsToSend(
         delivery.items,
-        Seen.nothing(shape) if seen is None else Seen(*seen, task.n_items),
+        SeenItems.nothing(shape) if seen is None else SeenItems(*seen, task.n_items),
         task.scale,
         checked(completed.predict, f"completion {name}"),
         checked(completed.predict_rows, f"completion {name}"),

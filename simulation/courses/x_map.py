@@ -26,7 +26,7 @@ from simulation.courses.task import Grid, Outcome, Task
 from simulation.courses.transcripts import told
 
 if TYPE_CHECKING:
-    from strategies.report_collection import Collected, Exchanged
+    from strategies.report_collection import Collected, ReplacementResult
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class XMapCourse(CollectionCourse[XMapProtocol]):
         collected: Collected,
         means: Floats,
         comparison: ItemComparison | None,
-    ) -> tuple[AlterEgos, Exchanged | None]:
+    ) -> tuple[AlterEgos, ReplacementResult | None]:
         """Return the AlterEgos: none, or made by the server, or made by the devices in a second round."""
         if comparison is None:
             return AlterEgos.none(domains.n_users), None
@@ -95,7 +95,7 @@ class XMapCourse(CollectionCourse[XMapProtocol]):
         return exchanged.egos, exchanged
 
     def _claimed(
-        self, domains: CrossDomainRatings, collected: Collected, exchanged: Exchanged | None
+        self, domains: CrossDomainRatings, collected: Collected, exchanged: ReplacementResult | None
     ) -> PrivacyAccountant | None:
         """Charge replacements and predictions with what is claimed of them; None where nothing is."""
         per_prediction = self.protocol.recommendation.epsilon

@@ -32,7 +32,7 @@ _REPORTS_HELD = 3.0
 """How often a node has the reports that it adds up: as they are made, joined, and chosen."""
 
 
-class _Needs(NamedTuple):
+class _MemoryNeeds(NamedTuple):
     """Bytes at the largest moment of a run, beside what processes need for themselves.
 
     Measured by `benchmarks/memory_model.py`; what has a size of its own is in `Protocol.model_bytes`.
@@ -53,16 +53,16 @@ _SUMS_AND_LISTS = (
     *("graph-filters", "federated-factorization", "private-implicit-als"),
 )
 _NEEDS = {
-    **dict.fromkeys(_AVERAGES, _Needs(5e6, 12, 150)),
-    **dict.fromkeys(_SUMS_AND_LISTS, _Needs(15e6, 0, 1_050)),
-    "federated-model": _Needs(65e6, 0, 1_050),
-    "mf": _Needs(10e6, 60, 0),
-    "nuclear-norm": _Needs(36e6, 18, 0),
-    "sgd-mf": _Needs(5e6, 62, 0),
+    **dict.fromkeys(_AVERAGES, _MemoryNeeds(5e6, 12, 150)),
+    **dict.fromkeys(_SUMS_AND_LISTS, _MemoryNeeds(15e6, 0, 1_050)),
+    "federated-model": _MemoryNeeds(65e6, 0, 1_050),
+    "mf": _MemoryNeeds(10e6, 60, 0),
+    "nuclear-norm": _MemoryNeeds(36e6, 18, 0),
+    "sgd-mf": _MemoryNeeds(5e6, 62, 0),
 }
 """By what is learned; see `dprec.protocols.base.Facts`."""
 
-_OTHER_NEEDS = _Needs(20e6, 27, 1_200, 48)
+_OTHER_NEEDS = _MemoryNeeds(20e6, 27, 1_200, 48)
 """For all that fits other models to reports, and what was not measured, such as classes of users' own."""
 
 

@@ -14,7 +14,7 @@ from dprec.predictions import NO_ITEM
 from dprec.ratings import Ratings
 from dprec.wire import ItemListCodec, TrafficLedger
 from strategies import delivery
-from strategies.delivery import Lists, Seen, deliver_lists
+from strategies.delivery import ListsToSend, SeenItems, deliver_lists
 from strategies.roster import Roster, identify
 from strategies.rounds import message_size
 from tests import make
@@ -33,9 +33,9 @@ def predict(users: NDArray[np.integer], items: NDArray[np.integer]) -> NDArray[n
     return 7.0 * np.sin(users * 5.0 + items * 3.0)
 
 
-def lists_for(ratings: Ratings) -> Lists:
-    seen = Seen(ratings.counts, ratings.items, ITEMS)
-    return Lists(LONGEST, seen, ratings.scale, predict)
+def lists_for(ratings: Ratings) -> ListsToSend:
+    seen = SeenItems(ratings.counts, ratings.items, ITEMS)
+    return ListsToSend(LONGEST, seen, ratings.scale, predict)
 
 
 def delivered(folder: Path, ratings: Ratings, size: int) -> tuple[TrafficLedger, RecordingGrid, Roster]:

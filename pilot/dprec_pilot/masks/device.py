@@ -30,7 +30,7 @@ from flwr.app import ConfigRecord, Context, Message
 
 from clients import iterative
 from clients.app import Answering, PartitionFor, answer_with_sum, request_in
-from clients.iterative import Answers, reply_with_reports
+from clients.iterative import ReportsToSum, reply_with_reports
 from clients.memory import Memory
 from clients.population import Partition, lasting_draws
 from dprec import exchange
@@ -155,7 +155,7 @@ class _Participant:
         self._keep(replace(progress, keys=public))
         return sealed
 
-    def contribute(self, request: exchange.GradientRequest) -> Answers:
+    def contribute(self, request: exchange.GradientRequest) -> ReportsToSum:
         """Return the masked report; see `clients.iterative`."""
         if request.shares is None:
             raise Refusal(RefusalCode.MALFORMED_REQUEST, "a request without shares, in a secure sum")
@@ -223,7 +223,7 @@ def take_part(app: Answering, partition_for: PartitionFor, party_of: PartyOf) ->
         said = say(_Participant.of(partition, party, request.round_index, context), request.told)
         return reply_with_reports(message, partition, [said], round_index=request.round_index)
 
-    def contribute(partition: Partition, request: exchange.GradientRequest, context: Context) -> Answers:
+    def contribute(partition: Partition, request: exchange.GradientRequest, context: Context) -> ReportsToSum:
         party = party_of(partition.population.key)
         if party is None:
             return iterative.contributions(partition, request, context)

@@ -26,7 +26,7 @@ from dprec.secure_aggregation.messages import PUBLIC_BYTES, SEALED_BYTES, SECRET
 from dprec.sums import Layout, SecureAggregation
 from dprec_pilot.masks import masking as masks
 from dprec_pilot.masks.directory import SumParties
-from strategies.releases import Release, ReleaseExchange
+from strategies.releases import OpenRelease, ReleaseExchange
 from strategies.rounds import request_content
 
 NOT_ASKED = "not-asked"
@@ -45,7 +45,7 @@ class MaskedExchange(ReleaseExchange):
     _sealed: dict[int, bytes] = field(init=False)
     """By user: the signed keys, and the encrypted shares, of those who take part in the release."""
 
-    def asking(self, release: Release, model: bytes) -> dict[int, RecordDict]:
+    def asking(self, release: OpenRelease, model: bytes) -> dict[int, RecordDict]:
         """Return requests for those who have sent keys and shares; for nobody if these are too few."""
         self._graph = self.aggregation.graph(release.round_index, self.public_seed)
         self._keys, self._sealed = {}, {}
@@ -87,7 +87,7 @@ class MaskedExchange(ReleaseExchange):
         return contents
 
     def unmasked(
-        self, release: Release, total: Aggregate, present: Bools, layout: Layout, multiplier: float
+        self, release: OpenRelease, total: Aggregate, present: Bools, layout: Layout, multiplier: float
     ) -> Aggregate | None:
         """Ask those who have reported for shares, and take off the total the masks that did not cancel."""
         graph, threshold = self._graph, self.aggregation.graph_size.threshold
@@ -109,7 +109,7 @@ class MaskedExchange(ReleaseExchange):
             return None
         return Aggregate(reduced(words, context.bits).astype(np.int64), None, total.users)
 
-    def _enough(self, release: Release, here: Mapping[int, bytes]) -> bool:
+    def _enough(self, release: OpenRelease, here: Mapping[int, bytes]) -> bool:
         """Return whether a release can succeed with those who are left; else note that they are not asked."""
         present = _flags(here, release.roster.n_users)
         enough = self.aggregation.can_release(present, len(here), release.round_index, self.public_seed)
@@ -143,7 +143,7 @@ class MaskedExchange(ReleaseExchange):
 
 
 def _said(
-    release: Release,
+    release: OpenRelease,
     message_type: str,
     questions: Mapping[int, bytes],
     valid: Callable[[int, bytes], bool] | None = None,
