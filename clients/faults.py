@@ -65,8 +65,8 @@ class Attendance:
         """Return the fates of consecutive users; see `fates`."""
         if round_index > len(self.fates):
             return np.full(users, ABSENT, dtype=np.int8)
-        own = self.fates[round_index - 1, first_user : first_user + users]
-        return np.where(own == NOT_ASKED, np.int8(ABSENT), own)
+        round_fates = self.fates[round_index - 1, first_user : first_user + users]
+        return np.where(round_fates == NOT_ASKED, np.int8(ABSENT), round_fates)
 
     @property
     def never_asked(self) -> Bools:

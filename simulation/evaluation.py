@@ -159,16 +159,16 @@ class Evaluator:
         ``scores``: what test items are ranked by, if not by predictions.
         ``lists``: of all unrated items, if these are ranked instead.
         """
-        held, test, options, truth = self.profiles, self.test, self.options, self.truth
+        profiles, test, options, truth = self.profiles, self.test, self.options, self.truth
         if is_binary(test.scale):
             error = None if hidden is None or truth is None else relative_error(hidden, truth)
             return {"sign_accuracy": metrics.sign_accuracy(predictions, test.values), "relative_error": error}
         if lists is None:
             ranked = predictions if scores is None else scores(test.users, test.items)
-            ranking = metrics.ranking_accuracy(ranked, test, held, options.top_k, options.relevant_from)
+            ranking = metrics.ranking_accuracy(ranked, test, profiles, options.top_k, options.relevant_from)
         else:
             ranking = metrics.recommendation_accuracy(
-                lists.items[:, : options.top_k], lists.users, test, held, options.relevant_from
+                lists.items[:, : options.top_k], lists.users, test, profiles, options.relevant_from
             )
         return {
             "rmse": metrics.root_mean_squared_error(predictions, test.values),
@@ -291,15 +291,15 @@ class Evaluator:
         ``epsilons``, shape (users,): what the reports of each user lose per rating; unknown before a run.
         Raises SettingError under "groups".
         """
-        unknown, held = np.full(self.test.n_users, np.nan), self.profiles
+        unknown, profiles = np.full(self.test.n_users, np.nan), self.profiles
         # Losses that are sums differ in their last bits; who has ratings and sent nothing has lost nothing.
         losses = unknown if epsilons is None else np.round(epsilons, 9)
-        losses = np.where(np.isnan(losses) & (held.counts > 0), 0.0, losses)
-        computed = {ACTIVITY: held.counts + self.test.counts, EPSILON: losses}
-        groupings = {"all": Grouping.of_all(held.n_users)} if self.options.groups else {}
+        losses = np.where(np.isnan(losses) & (profiles.counts > 0), 0.0, losses)
+        computed = {ACTIVITY: profiles.counts + self.test.counts, EPSILON: losses}
+        groupings = {"all": Grouping.of_all(profiles.n_users)} if self.options.groups else {}
         for name in self.options.groups:
             with within("groups"), within(name):
-                table = self.users or UsersTable({}, held.n_users)
+                table = self.users or UsersTable({}, profiles.n_users)
                 values = computed[name].astype(np.float64) if name in computed else table.column(name)
                 groupings[name] = Grouping.of(values)
         return groupings
@@ -427,11 +427,11 @@ class Evaluator:
 
     def _candidates(self) -> NDArray[np.int64]:
         """Return how many items are ranked for each of the tested users."""
-        held, tested = self.profiles, self.test.counts > 0
+        profiles, tested = self.profiles, self.test.counts > 0
         if self.options.candidates == "test":
             return self.test.counts[tested]
-        allowed = np.ones(held.n_items, dtype=np.bool_) if self._targets is None else self._targets
-        rated = np.bincount(rows_of(held.counts), allowed[held.items], held.n_users)
+        allowed = np.ones(profiles.n_items, dtype=np.bool_) if self._targets is None else self._targets
+        rated = np.bincount(rows_of(profiles.counts), allowed[profiles.items], profiles.n_users)
         n_candidates: NDArray[np.int64] = np.count_nonzero(allowed) - rated[tested].astype(np.int64)
         return n_candidates
 

@@ -170,8 +170,7 @@ class _Component:
     """How pydantic reads, writes and describes a field that holds a component."""
 
     base: type[Options]
-    known: Mapping[str, type[Options]]
-    """By kind."""
+    by_kind: Mapping[str, type[Options]]
     registry: Registry[Any] | None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -181,7 +180,7 @@ class _Component:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        described = {kind: handler(schema_of(component)) for kind, component in self.known.items()}
+        described = {kind: handler(schema_of(component)) for kind, component in self.by_kind.items()}
         chosen = {
             "propertyName": "kind",
             "mapping": {kind: described_kind["$ref"] for kind, described_kind in described.items()},
@@ -192,7 +191,7 @@ class _Component:
         description = f"A user-defined {self.registry.name}, module:Class."
         kind = {"type": "string", "pattern": ":", "description": description}
         elsewhere = {"type": "object", "properties": {"kind": kind}, "required": ["kind"]}
-        return {"anyOf": [named if self.known else handler(schema_of(self.base)), elsewhere]}
+        return {"anyOf": [named if self.by_kind else handler(schema_of(self.base)), elsewhere]}
 
     def _instance(self, value: Any, info: ValidationInfo) -> Any:
         component = self._component(value, info)
@@ -212,7 +211,7 @@ class _Component:
             raise SettingError("", f"an instance of {type(value).__name__}", accepted)
         if not isinstance(value, Mapping):
             raise SettingError("", as_written(value), MAPPING)
-        by_kind, kinds, kind = self.known, list(self.known), value.get("kind")
+        by_kind, kinds, kind = self.by_kind, list(self.by_kind), value.get("kind")
         if "kind" not in value:
             raise SettingError("kind", "missing", ", ".join(kinds) or ELSEWHERE)
         if not isinstance(kind, str) or (self.registry is None and kind not in by_kind):

@@ -249,16 +249,16 @@ def sources_of_functions(references: Iterable[str]) -> dict[str, str]:
     }
 
 
-def _code(value: Any, seen: set[int]) -> Iterator[str]:
+def _code(value: Any, visited: set[int]) -> Iterator[str]:
     """Write what a value consists of, the same in every process."""
     value = value.__func__ if isinstance(value, staticmethod | classmethod) else value
     if isinstance(value, _PLAIN):
         yield repr(value)
         return
     if not isinstance(value, tuple | frozenset):  # which processes share differently
-        if id(value) in seen:
+        if id(value) in visited:
             return
-        seen.add(id(value))
+        visited.add(id(value))
     parts: Any = ()
     match value:
         case tuple() | list():
@@ -281,7 +281,7 @@ def _code(value: Any, seen: set[int]) -> Iterator[str]:
             yield f"{value.co_code.hex()} {value.co_names} {value.co_varnames} {value.co_freevars}"
             parts = value.co_consts
     for part in parts:
-        yield from _code(part, seen)
+        yield from _code(part, visited)
 
 
 def _of_function(function: Any) -> Iterator[Any]:
