@@ -176,9 +176,8 @@ class _ReadTogether(_Collections):
         if not present.any():
             return _NOTHING, {}
         grid, keys = self.installer.session.grid, self.keys_of(number)
-        state = Held(
-            self.periods, number, period, self.reported, self.sent_levels, keys.installed.public_seed
-        )
+        public_seed = keys.installed.public_seed
+        state = Held(self.periods, number, period, self.reported, self.sent_levels, public_seed)
         ratings = self.schedule.as_reported(state)
         reported = self.schedule.reported(state) & present[ratings.users]
         answering = reported & self.schedule.answering(state)
@@ -206,9 +205,8 @@ class _ReadTogether(_Collections):
         record, all_observed = collected.record, self.schedule.joined(self.collections)
         if number % self.schedule.refresh == 0 and collected.accepted.any():
             remembered = self.schedule.remembered(self.collections, number)
-            observed = (
-                all_observed if len(remembered) == len(self.collections) else self.schedule.joined(remembered)
-            )
+            remembers_all = len(remembered) == len(self.collections)
+            observed = all_observed if remembers_all else self.schedule.joined(remembered)
             if self.asking.embedding_release.epsilon is not None:
                 # Noise that follows from the item sets alone would be the same again as long as these are.
                 table = self.keys(f"{self.drawn_by} table {len(self.tables)}")
