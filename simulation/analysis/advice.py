@@ -22,7 +22,7 @@ from simulation.analysis.gains import (
     nothing_sent,
     strongest,
 )
-from simulation.analysis.populations import Course, course_of, courses
+from simulation.analysis.populations import PopulationCourse, course_of, courses
 from simulation.analysis.protocol_results import (
     ComparisonFiles,
     ProtocolResult,
@@ -67,7 +67,7 @@ class AdviceLimits(Limits):
         words = [f"ε ≤ {self.epsilon:g} per {self.unit}{delta}"]
         limits = {"of messages": self.max_bytes, "on the network": self.max_network_bytes}
         words += [
-            f"{plural(round(most), 'byte')} {what}" for what, most in limits.items() if math.isfinite(most)
+            f"{plural(round(limit), 'byte')} {what}" for what, limit in limits.items() if math.isfinite(limit)
         ]
         words += [f"{self.max_recovered:.0%} of levels recovered"] if self.max_recovered < 1 else []
         words += [_AT_MOST_IN_WORDS[self.trust]] if self.trust in _AT_MOST_IN_WORDS else []
@@ -80,8 +80,8 @@ _Named = TypeVar("_Named", bound=str)
 
 def one_of(option: str, name: str, accepted: Sequence[_Named]) -> _Named:
     """Return what an option names, or refuse it."""
-    if named := next((each for each in accepted if each == name), None):
-        return named
+    if chosen := next((choice for choice in accepted if choice == name), None):
+        return chosen
     raise InputError(option, repr(name), ", ".join(accepted))
 
 
@@ -105,7 +105,7 @@ class Advice:
     """The more accurate result within the bytes that needs the least additional epsilon."""
     for_bytes: Candidate | None
     """The more accurate result within epsilon that needs the fewest bytes."""
-    course: Course | None
+    course: PopulationCourse | None
     """Of the best with several numbers of users; None where none were tried."""
     popularity: Candidate | None
     """Of lists: popularity, which is public or else costs everybody's set; None where it was not run."""
@@ -136,13 +136,15 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
         raise InputError("--per", "rating, of lists", "--per user, for which lists are compared")
     every = candidates(comparable, chosen)
     bases = nothing_sent(comparable), strongest(comparable, POPULARITY)
-    quiet, popular = (next((each for each in every if each.result is base), None) for base in bases)
-    competing = [each for each in every if each.result.baseline not in (NOTHING_SENT, TOLD)]
-    allowed = [each for each in competing if limits.allow(each.result)]
+    quiet, popular = (
+        next((candidate for candidate in every if candidate.result is base), None) for base in bases
+    )
+    competing = [candidate for candidate in every if candidate.result.baseline not in (NOTHING_SENT, TOLD)]
+    allowed = [candidate for candidate in competing if limits.allow(candidate.result)]
     inside = decide(allowed, limits)
-    best = next((each for each in inside if each.better), quiet)
+    best = next((candidate for candidate in inside if candidate.better), quiet)
     if best is None:
-        possible = _least_needed([each.result for each in allowed], limits)
+        possible = _least_needed([candidate.result for candidate in allowed], limits)
         raise InputError(str(directory), f"nothing within {limits.words}", possible)
     return _advice(limits, chosen, best, competing, inside, popular, courses(results, chosen))
 
@@ -163,44 +165,51 @@ def _advice(
     competing: Sequence[Candidate],
     inside: Sequence[Candidate],
     popularity: Candidate | None,
-    every: Sequence[Course],
+    every: Sequence[PopulationCourse],
 ) -> Advice:
     """Return the best within limits with what competes with it, inside of them and outside."""
-    beating, evaluation = {each.result.name for each in inside if each.better}, best.result.evaluation
+    beating = {candidate.result.name for candidate in inside if candidate.better}
+    evaluation = best.result.evaluation
     # The others of a budget are held against its best by the main metric alone.
-    judged = [each.result for each in inside if evaluation and evaluation.metric == metric]
-    allowed = [each for each in competing if limits.allow(each.result)]
-    better = [each for each in allowed if each.better and _beyond_chance(each, best)]
-    cheaply = [each for each in better if limits.carry(each.result)]
-    privately = [each for each in better if limits.keep(each.result)]
-    outside = [each.result for each in allowed if limits.carry(each.result) and not limits.keep(each.result)]
-    losses = [limits.with_delta(each.result) for each in competing if each.result.budget is not None]
+    judged = [candidate.result for candidate in inside if evaluation and evaluation.metric == metric]
+    allowed = [candidate for candidate in competing if limits.allow(candidate.result)]
+    better = [candidate for candidate in allowed if candidate.better and _beyond_chance(candidate, best)]
+    cheaply = [candidate for candidate in better if limits.carry(candidate.result)]
+    privately = [candidate for candidate in better if limits.keep(candidate.result)]
+    outside = [
+        candidate.result
+        for candidate in allowed
+        if limits.carry(candidate.result) and not limits.keep(candidate.result)
+    ]
+    losses = [
+        limits.with_delta(candidate.result) for candidate in competing if candidate.result.budget is not None
+    ]
     return Advice(
         limits,
         metric,
         best,
         alike=tuple(not_significant(best.result, judged)),
-        not_better=tuple(each for each in inside if each.result.name not in beating),
+        not_better=tuple(candidate for candidate in inside if candidate.result.name not in beating),
         claimed_only=tuple(filter(replace(limits, claimed=True).keep, outside)),
         composed_only=tuple(filter(limits.keep_with_delta, outside)),
         least=min(filter(math.isfinite, losses), default=None),
-        for_epsilon=min(cheaply, key=lambda each: _more_privacy(each.result, limits), default=None),
-        for_bytes=min(privately, key=lambda each: each.result.bytes_per_user or 0.0, default=None),
+        for_epsilon=min(cheaply, key=lambda candidate: _more_privacy(candidate.result, limits), default=None),
+        for_bytes=min(privately, key=lambda candidate: candidate.result.bytes_per_user or 0.0, default=None),
         course=course_of(every, best.result),
         popularity=popularity,
     )
 
 
-def _beyond_chance(other: Candidate, best: Candidate) -> bool:
+def _beyond_chance(rival: Candidate, best: Candidate) -> bool:
     """Return whether another candidate is more accurate by more than an interval, where there is one.
 
     Of one budget, that of their difference; otherwise that of the other against nothing sent.
     """
-    behind = from_best(best.result) if other.result.budget == best.result.budget else None
-    if behind is not None and behind.base == other.result.name:
+    behind = from_best(best.result) if rival.result.budget == best.result.budget else None
+    if behind is not None and behind.base == rival.result.name:
         return behind.significant
-    width = other.against.half_width if other.against else None
-    return best.rank - other.rank > (width or 0.0)
+    width = rival.against.half_width if rival.against else None
+    return best.rank - rival.rank > (width or 0.0)
 
 
 def _read(directory: Path) -> ComparisonFiles:
@@ -220,25 +229,25 @@ def _results(
     if limits.max_recovered < 1 and not any(RECOVERED in row for result in results for row in result.rows):
         accepted = "one by dprec attack COMPARISON --attack reconstruction"
         raise InputError("--max-recovered", "a comparison without attacks", accepted)
-    known = metrics_of(results)
-    named = next((metric for metric in known if column in (None, metric.column)), None)
-    if named is None:
-        raise InputError("--metric", repr(column), ", ".join(metric.column for metric in known) or "none")
-    return results, named
+    available = metrics_of(results)
+    chosen = next((metric for metric in available if column in (None, metric.column)), None)
+    if chosen is None:
+        raise InputError("--metric", repr(column), ", ".join(metric.column for metric in available) or "none")
+    return results, chosen
 
 
 def _least_needed(results: Sequence[ProtocolResult], limits: AdviceLimits) -> str:
     """Return, in words, the nearest limits that could be met."""
     private = [result for result in results if math.isfinite(limits.loss(result))]
-    by_loss = sorted(private, key=lambda each: (limits.loss(each), each.bytes_per_user or 0.0))
-    by_bytes = sorted(private, key=lambda each: each.bytes_per_user or 0.0)
+    by_loss = sorted(private, key=lambda result: (limits.loss(result), result.bytes_per_user or 0.0))
+    by_bytes = sorted(private, key=lambda result: result.bytes_per_user or 0.0)
     ways = []
-    if composed := [each for each in filter(limits.carry, results) if limits.keep_with_delta(each)]:
+    if composed := [result for result in filter(limits.carry, results) if limits.keep_with_delta(result)]:
         ways.append(f"with --delta {_delta(composed):g}, {_names(composed)}")
     if affordable := next(filter(limits.carry, by_loss), None):
         ways.append(f"with these bytes, ε from {limits.loss(affordable):.4g} ({affordable.name})")
-    if kept := next(filter(limits.keep, by_bytes), None):
-        ways.append(f"with this ε, {price(kept)} ({kept.name})")
+    if cheapest := next(filter(limits.keep, by_bytes), None):
+        ways.append(f"with this ε, {price(cheapest)} ({cheapest.name})")
     if by_loss and not ways:
         ways.append(f"ε from {limits.loss(by_loss[0]):.4g} with {price(by_loss[0])} ({by_loss[0].name})")
     return ", or ".join(ways) or "a comparison with such a protocol"
@@ -269,8 +278,8 @@ def advice_lines(advice: Advice) -> list[str]:
 
 def _revealed(best: ProtocolResult, limits: AdviceLimits) -> Iterator[str]:
     """Yield that item sets are revealed, where whole users are to be protected."""
-    shown = not best.hides_from_server and best.server_sees != "nothing"
-    if shown and (limits.unit == "user" or best.lists):
+    revealed = not best.hides_from_server and best.server_sees != "nothing"
+    if revealed and (limits.unit == "user" or best.lists):
         yield "  the server sees which items were rated; --hide-items leaves such protocols out"
 
 
@@ -296,7 +305,7 @@ def _against_baseline(advice: Advice) -> Iterator[str]:
     """Yield what is held against nothing sent, and by which rule."""
     against, others, best = advice.best.against, advice.not_better, advice.best.result
     base = against.base if against else baseline_in_words(best)
-    names = _names(each.result for each in others)
+    names = _names(candidate.result for candidate in others)
     if best.baseline != NOTHING_SENT:
         if against:
             yield f"  against {base}: {against.written}{_rule(against)}"
@@ -310,9 +319,13 @@ def _against_baseline(advice: Advice) -> Iterator[str]:
     if not names:
         return
     yield f"  of the protocols within these limits, none beats {base}: {names}"
-    compared = [(own.mean, each.result.title, own) for each in others if (own := each.against)]
+    compared = [
+        (difference.mean, candidate.result.title, difference)
+        for candidate in others
+        if (difference := candidate.against)
+    ]
     if compared:
-        _, title, nearest = max(compared, key=lambda each: each[:2])
+        _, title, nearest = max(compared, key=lambda entry: entry[:2])
         yield f"  nearest: {title}, {nearest.written}{_rule(nearest)}"
 
 
@@ -322,8 +335,8 @@ def _against_popularity(advice: Advice) -> Iterator[str]:
     if popular is None or popular.result is best:
         return
     reached = f"{metric.label} {number(popular.accuracy, metric.digits)}"
-    held = gain(best, popular.result, metric)
-    words = f"; {best.title} is {held.written}{_rule(held)}" if held else ""
+    difference = gain(best, popular.result, metric)
+    words = f"; {best.title} is {difference.written}{_rule(difference)}" if difference else ""
     yield f"  a list by popularity, which sends nothing only where that is public: {reached}{words}"
 
 
@@ -335,12 +348,12 @@ def _rule(against: Gain) -> str:
 
 def _left_out(advice: Advice) -> Iterator[str]:
     for word in ("claimed", "declared"):
-        if own := [result for result in advice.claimed_only if result.word == word]:
-            because = f"because ε is {word} and not proved: {_names(own)}; --claimed counts a claim"
+        if unproved := [result for result in advice.claimed_only if result.word == word]:
+            because = f"because ε is {word} and not proved: {_names(unproved)}; --claimed counts a claim"
             yield f"left out, {because}"
-    by_delta = grouped_by((f"{each.delta or 0.0:g}", each) for each in advice.composed_only)
-    for delta, own in by_delta.items():
-        because = f"because ε ≤ {advice.limits.epsilon:g} holds only with δ = {delta}: {_names(own)}"
+    by_delta = grouped_by((f"{result.delta or 0.0:g}", result) for result in advice.composed_only)
+    for delta, results in by_delta.items():
+        because = f"because ε ≤ {advice.limits.epsilon:g} holds only with δ = {delta}: {_names(results)}"
         yield f"left out, {because}; --delta {delta} counts it"
 
 
@@ -351,37 +364,39 @@ def _next_better(advice: Advice) -> Iterator[str]:
         yield f"next better for ε: {_named(privacy, advice)}: {more}"
         yield from _other_promise(privacy.result, advice)
     if traffic:
-        own = traffic.result
+        result = traffic.result
         more_bytes = {
-            "": (own.bytes_per_user or 0.0) - limits.max_bytes,
-            " on the network": (own.network_bytes_per_user or 0.0) - limits.max_network_bytes,
+            "": (result.bytes_per_user or 0.0) - limits.max_bytes,
+            " on the network": (result.network_bytes_per_user or 0.0) - limits.max_network_bytes,
         }
         over = listed(f"{count:,.0f} more bytes{where}" for where, count in more_bytes.items() if count > 0)
         yield f"next better for bytes: {_named(traffic, advice)}: costs {over or 'no more'}"
-        yield from _other_promise(own, advice)
+        yield from _other_promise(result, advice)
     if not (privacy or traffic):
         yield "no protocol of this comparison is more accurate, beyond chance, within either limit"
 
 
 def _other_promise(result: ProtocolResult, advice: Advice) -> Iterator[str]:
     """Yield in what the promise of a result differs from that of the best, beside epsilon."""
-    own, best = (_promise(each, advice.limits) for each in (result, advice.best.result))
-    if changed := [f"{what}: {own[what]} (not {best[what]})" for what in own if own[what] != best[what]]:
+    promise, best = (_promise(compared, advice.limits) for compared in (result, advice.best.result))
+    if changed := [
+        f"{what}: {promise[what]} (not {best[what]})" for what in promise if promise[what] != best[what]
+    ]:
         yield f"  its promise differs: {'; '.join(changed)}"
 
 
 def _promise(result: ProtocolResult, limits: AdviceLimits) -> dict[str, str]:
     """Return whom users trust, what is protected and what the server sees, in words."""
     unit: ComparableUnit = "user" if _per_user_only(result, limits) else limits.unit
-    kept = result.promised(unit) is not None or (unit == "user" and result.composed is not None)
-    what = protected(unit, result.hides, lists=result.lists) if kept else "nothing"
+    bounded = result.promised(unit) is not None or (unit == "user" and result.composed is not None)
+    what = protected(unit, result.hides, lists=result.lists) if bounded else "nothing"
     return {"trust": result.trust, "protected": what, "server sees": result.server_sees}
 
 
 def _more_privacy(result: ProtocolResult, limits: AdviceLimits) -> tuple[float, float, float]:
     """Return what the next better for epsilon is chosen by: its loss, with its delta, and per user."""
-    whole = replace(limits, unit="user").with_delta(result)
-    return limits.loss(result), limits.with_delta(result), whole
+    per_user = replace(limits, unit="user").with_delta(result)
+    return limits.loss(result), limits.with_delta(result), per_user
 
 
 def _per_user_only(result: ProtocolResult, limits: AdviceLimits) -> str:
@@ -405,8 +420,8 @@ def _price_in_privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
     if math.isfinite(composed):
         more = f" and {composed - limits.epsilon:,.4g} more ε"
         return f"needs δ = {delta}{'' if limits.keep_with_delta(result) else more}"
-    other = limits.unit == "user" and result.epsilon("rating") is not None
-    return f"costs {'any bound per user: its ε is per rating' if other else 'giving up privacy'}"
+    per_rating_only = limits.unit == "user" and result.epsilon("rating") is not None
+    return f"costs {'any bound per user: its ε is per rating' if per_rating_only else 'giving up privacy'}"
 
 
 def _named(candidate: Candidate, advice: Advice) -> str:

@@ -53,17 +53,17 @@ def answer_to(
     def chosen(unit: ComparableUnit, *hiding: bool) -> list[list[GridCell]]:
         """Return the cells of all trust models for what is protected, that to take first."""
         grid = decision_grid(results, metric, unit, delta, epsilons=epsilons)
-        filled = [[each for each in grid if each.best and each.hides == hides] for hides in hiding]
+        filled = [[cell for cell in grid if cell.best and cell.hides == hides] for hides in hiding]
         return [_chosen_first(cells, metric) for cells in filled if cells]
 
     # A budget per rating is for its value first, and one per user for the whole profile.
-    choices = whole = chosen("user", True, False)
+    choices = for_users = chosen("user", True, False)
     if unit == "rating":
         # Beside it, the first of a whole user that is worth it, unless it names the same again.
         choices = chosen("rating", False, True)
-        worth = [each for each in whole if not each[0].nothing_sent_wins] or whole
-        known = [each[0].best for each in choices]
-        choices += [each for each in worth[:1] if not any(each[0].best is best for best in known)]
+        worth = [choice for choice in for_users if not choice[0].nothing_sent_wins] or for_users
+        taken = [choice[0].best for choice in choices]
+        choices += [choice for choice in worth[:1] if not any(choice[0].best is best for best in taken)]
     if not choices:
         return Answer((_without_choice(results, metric, budget, unit),))
     forms = {name: strongest(results, name) for name in (NOTHING_SENT, SETS_ONLY, POPULARITY)}
@@ -72,7 +72,7 @@ def answer_to(
         _sentence(cell, others, metric, reached, first=place == 0)
         for place, (cell, *others) in enumerate(choices)
     ]
-    cells = tuple(each[0] for each in choices)
+    cells = tuple(choice[0] for choice in choices)
     return Answer((*sentences, _guesses(cells[0])), cells)
 
 
@@ -83,10 +83,10 @@ def _chosen_first(cells: Sequence[GridCell], metric: Metric) -> list[GridCell]:
         reached = cell.best.mean(metric.column) if cell.best else None
         return cell.against is None or not cell.against.better, metric.sort_key(reached or 0.0)
 
-    filled, cell = {each.trust: each for each in cells}, min(cells, key=place)
-    while cell.with_less and (less := filled.get(cell.with_less.trust)) and less.best is cell.with_less:
-        cell = less
-    return [cell, *(each for each in cells if each is not cell)]
+    by_trust, first = {cell.trust: cell for cell in cells}, min(cells, key=place)
+    while first.with_less and (less := by_trust.get(first.with_less.trust)) and less.best is first.with_less:
+        first = less
+    return [first, *(cell for cell in cells if cell is not first)]
 
 
 _MOST_NAMES = 3
@@ -109,8 +109,8 @@ def _sentence(
     best, against, digits = cell.best, cell.against, gain_digits(metric)
     assert best is not None, "a choice without a protocol"
     delta = "" if cell.delta is None else f", δ = {cell.delta:g}"
-    kept = protected(cell.unit, cell.hides, lists=best.lists)
-    lead = f"ε = {cell.epsilon:g} for {kept}{delta}: "
+    scope = protected(cell.unit, cell.hides, lists=best.lists)
+    lead = f"ε = {cell.epsilon:g} for {scope}{delta}: "
     nothing, sets, popular = (reached[name] for name in (NOTHING_SENT, SETS_ONLY, POPULARITY))
     bases = [] if nothing is None else [number(nothing, digits)]
     # Item sets count where they are revealed.
@@ -129,10 +129,12 @@ def _sentence(
     instead = "" if cell.trust == "local" else "; in the local model none of these protocols protects it"
     for local in others:
         if local.best and local.trust == "local" and cell.trust != "local":
-            held = local.against
-            said = f"{local.best.title}{f', {held.written}' if held else ''}"
-            said = f"none beats {held.base}" if held and local.nothing_sent_wins else said
-            instead = f"; in the local model {said}"
+            local_gain = local.against
+            local_words = f"{local.best.title}{f', {local_gain.written}' if local_gain else ''}"
+            local_words = (
+                f"none beats {local_gain.base}" if local_gain and local.nothing_sent_wins else local_words
+            )
+            instead = f"; in the local model {local_words}"
     return f"{lead}{named}{alike}, {_reached(best, metric)}{gained}{base}{unsure}; {price(best)}{instead}."
 
 
@@ -146,15 +148,18 @@ def _without_choice(
     results: Sequence[ProtocolResult], metric: Metric, budget: float | None, unit: ComparableUnit
 ) -> str:
     """Say that no protocol keeps a budget, and what the most accurate reaches all the same."""
-    kept = "has a budget" if budget is None else f"is proved to keep ε = {loss(budget)} per {unit}"
-    every = [each for each in candidates(results, metric) if each.result.baseline is None]
+    condition = "has a budget" if budget is None else f"is proved to keep ε = {loss(budget)} per {unit}"
+    every = [candidate for candidate in candidates(results, metric) if candidate.result.baseline is None]
     # Without a limit, whatever has the budget competes.
-    inside = decide((each for each in every if each.result.budget == budget), Limits(math.inf, unit))
-    named = next(iter(inside), None)
-    if named is None:
-        return f"No protocol here {kept}."
-    only = f" ({named.result.word} only)" if named.result.falls_short else ""
-    return f"No protocol here {kept}; {named.result.title}{only} reaches {_reached(named.result, metric)}."
+    inside = decide(
+        (candidate for candidate in every if candidate.result.budget == budget), Limits(math.inf, unit)
+    )
+    nearest = next(iter(inside), None)
+    if nearest is None:
+        return f"No protocol here {condition}."
+    only = f" ({nearest.result.word} only)" if nearest.result.falls_short else ""
+    reached = _reached(nearest.result, metric)
+    return f"No protocol here {condition}; {nearest.result.title}{only} reaches {reached}."
 
 
 def price(result: ProtocolResult) -> str:
@@ -176,8 +181,8 @@ def _guesses(cell: GridCell) -> str:
             apart = "; between any two profiles nothing is proved"
         elif between > epsilon * SLACK:
             apart = f"; between any two profiles ε is {loss(between)}: {guess(between)}"
-    elif cell.unit == "rating" and (whole := best.epsilon("user")):
-        apart = f"; of {guessed(whole, 'user', best)}, with {best.title}, {guess(whole)}"
+    elif cell.unit == "rating" and (per_user := best.epsilon("user")):
+        apart = f"; of {guessed(per_user, 'user', best)}, with {best.title}, {guess(per_user)}"
     return f"At ε = {epsilon:g}, {guess_in_words(epsilon, cell.unit, best)}{apart}."
 
 
@@ -194,14 +199,14 @@ def guessed(epsilon: float, unit: ComparableUnit, result: ProtocolResult) -> str
     if not result.hides:
         return "all values that a user sends"
     between = _between(epsilon, result)
-    near = between is not None and between <= epsilon * SLACK
-    return "all that a user sends" if near else "whether a user has this profile or none"
+    any_two_as_close = between is not None and between <= epsilon * SLACK
+    return "all that a user sends" if any_two_as_close else "whether a user has this profile or none"
 
 
 def _between(epsilon: float, result: ProtocolResult) -> float | None:
     """Return the loss between any two profiles; what one device sends is held against any other's."""
-    known = "epsilon_any_two" in result.rows[0]
-    return epsilon if not known and result.trust == "local" else result.any_two
+    has_column = "epsilon_any_two" in result.rows[0]
+    return epsilon if not has_column and result.trust == "local" else result.any_two
 
 
 def guess(epsilon: float) -> str:

@@ -56,7 +56,7 @@ ResultColumn = Column[ProtocolResult]
 def held_column(
     title: str,
     unit: str,
-    held: Callable[[Line], Held | None],
+    content_of: Callable[[Line], Held | None],
     key: Callable[[Held], float | str],
     written: Callable[[Held], str],
     *,
@@ -65,12 +65,12 @@ def held_column(
     """Return a column of what lines hold: what it is sorted by, and how it is written; a dash for None."""
 
     def value(line: Line) -> float | str | None:
-        known = held(line)
-        return None if known is None else key(known)
+        content = content_of(line)
+        return None if content is None else key(content)
 
     def text(line: Line) -> str:
-        known = held(line)
-        return DASH if known is None else written(known)
+        content = content_of(line)
+        return DASH if content is None else written(content)
 
     return Column(title, unit, value=value, text=text, holds=float if numeric else str)
 
@@ -85,10 +85,10 @@ def figure_column(
 ) -> Column[Line]:
     """Return a column of numbers, with so many decimals or written in a way of their own; a dash for None."""
 
-    def write(known: float) -> str:
-        return number(known, written) if isinstance(written, int) else written(known)
+    def write(quantity: float) -> str:
+        return number(quantity, written) if isinstance(written, int) else written(quantity)
 
-    return held_column(title, unit, value, lambda known: known, write)
+    return held_column(title, unit, value, lambda quantity: quantity, write)
 
 
 _OF_PROFILES = ("privacy.epsilon_per_user.", "privacy.epsilon_composed.")
@@ -104,16 +104,18 @@ def declared_column(declared: Column[Any]) -> ResultColumn:
         written = loss(value) if declared.written == "loss" else number(value, declared.digits)
         return written + (result.profiles_compared(value) if of_profiles else "")
 
-    words: ResultColumn = text_column("", lambda each: each.text(declared))
-    numeric = {"value": lambda each: each.value(declared), "text": text}
-    made = numeric if declared.numeric else {"value": words.value, "text": words.text}
-    return replace(declared, **made, figures=(declared.name,))
+    words: ResultColumn = text_column("", lambda result: result.text(declared))
+    numeric = {"value": lambda result: result.value(declared), "text": text}
+    accessors = numeric if declared.numeric else {"value": words.value, "text": words.text}
+    return replace(declared, **accessors, figures=(declared.name,))
 
 
 def accuracy_column(metric: Metric) -> ResultColumn:
     """Return the column of a metric."""
-    made: ResultColumn = figure_column(metric.label, "", lambda each: each.mean(metric.column), metric.digits)
-    return replace(made, figures=(metric.column,))
+    averages: ResultColumn = figure_column(
+        metric.label, "", lambda result: result.mean(metric.column), metric.digits
+    )
+    return replace(averages, figures=(metric.column,))
 
 
 def spread_column(
@@ -155,7 +157,7 @@ def baseline_columns(
 
 def best_columns(metric: Metric, results: Sequence[ProtocolResult]) -> list[ResultColumn]:
     """Return the column that holds every result against the best of its budget; none without intervals."""
-    compared, digits = [gain for each in results if (gain := from_best(each))], gain_digits(metric)
+    compared, digits = [gain for result in results if (gain := from_best(result))], gain_digits(metric)
     best = Gain(0.0, None, None, digits)
 
     def behind(result: ProtocolResult) -> Gain | None:
@@ -184,7 +186,9 @@ def composed_column(results: Sequence[ProtocolResult]) -> ResultColumn:
 
 def _deltas(results: Sequence[ProtocolResult]) -> list[str]:
     """Return every delta with which losses were composed, the smallest first."""
-    return [f"δ={each:g}" for each in sorted({each.delta for each in results if each.delta is not None})]
+    return [
+        f"δ={delta:g}" for delta in sorted({result.delta for result in results if result.delta is not None})
+    ]
 
 
 def _loss_column(unit: ComparableUnit) -> ResultColumn:
@@ -202,7 +206,7 @@ def _loss_column(unit: ComparableUnit) -> ResultColumn:
 def losses_of(results: Sequence[ProtocolResult]) -> tuple[ResultColumn, ResultColumn]:
     """Return the columns of the losses of a rating, or an item where all are lists, and of a user."""
     rating, user = LOSSES
-    unit = unit_in_words("rating", lists=all(each.lists for each in results))
+    unit = unit_in_words("rating", lists=all(result.lists for result in results))
     return replace(rating, title=f"ε per {unit}"), user
 
 
@@ -212,7 +216,7 @@ ANY_TWO = declared_column(figure(lambda run: run.privacy.epsilon_any_two))
 BYTES_BOTH_WAYS = tuple(map(declared_column, BYTES))
 NETWORK: ResultColumn = replace(
     figure_column("network bytes", "per user", attrgetter("network_bytes_per_user"), 0),
-    figures=tuple(each.name for each in NETWORK_BYTES),
+    figures=tuple(column.name for column in NETWORK_BYTES),
 )
 RUNS: ResultColumn = figure_column("runs", "", lambda result: len(result.rows), 0)
 STATUS: ResultColumn = replace(text_column("privacy", attrgetter("status")), figures=("status",))
@@ -221,16 +225,17 @@ SERVER_SEES: ResultColumn = text_column("server sees", attrgetter("server_sees")
 
 
 def _and_declared(
-    placed: Sequence[ResultColumn], results: Sequence[ProtocolResult], *shown: str
+    placed: Sequence[ResultColumn], results: Sequence[ProtocolResult], *places: str
 ) -> tuple[ResultColumn, ...]:
     """Return columns, and after them those declared for such tables that none of them shows."""
-    known = {name for column in placed for name in column.figures}
+    covered = {name for column in placed for name in column.figures}
     others = [
-        each
-        for each in (*FIGURES, *ACROSS)
-        if each.where in shown and each.better is None and each.name not in known
+        declared
+        for declared in (*FIGURES, *ACROSS)
+        if declared.where in places and declared.better is None and declared.name not in covered
     ]
-    return (*placed, *(declared_column(each) for each in others if any(own.has(each) for own in results)))
+    filled = (declared for declared in others if any(result.has(declared) for result in results))
+    return (*placed, *map(declared_column, filled))
 
 
 def every_column(metric: Metric, results: Sequence[ProtocolResult]) -> list[ResultColumn]:
@@ -238,8 +243,8 @@ def every_column(metric: Metric, results: Sequence[ProtocolResult]) -> list[Resu
 
     A figure that is added to the summary of a run gets its column here.
     """
-    metrics = [metric, *(other for other in metrics_of(results) if other != metric)]
-    main, *others = [spread_column(each, results, direction=True) for each in metrics]
+    metrics = [metric, *(further for further in metrics_of(results) if further != metric)]
+    main, *others = [spread_column(accuracy, results, direction=True) for accuracy in metrics]
     against = [*baseline_columns(metric, results), *best_columns(metric, results)]
     losses = [*losses_of(results), composed_column(results), ANY_TWO]
     price = [SERVER_SEES, *BYTES_BOTH_WAYS, NETWORK]
@@ -275,15 +280,15 @@ def asked_column(unit: ComparableUnit) -> ResultColumn:
         return 0.0 if result.budget is None and result.epsilon("user") == 0 else result.budget
 
     def text(result: ProtocolResult) -> str:
-        asked, claimed, proved = value(result), result.claimed(unit), result.epsilon(unit)
-        if asked is None:
+        budget, claimed, proved = value(result), result.claimed(unit), result.epsilon(unit)
+        if budget is None:
             return DASH
-        words = f"{asked:g}{result.asked_otherwise(unit)}"
+        words = f"{budget:g}{result.asked_otherwise(unit)}"
         if not result.falls_short:
             return words
-        if claimed not in (None, asked):
+        if claimed not in (None, budget):
             return f"{words}, {'declared' if result.status == 'declared' else 'claims'} {loss(claimed)}"
-        differs = proved is not None and loss(proved) != loss(asked)
+        differs = proved is not None and loss(proved) != loss(budget)
         return f"{words} {result.word}" + (f", {loss(proved)} proved" if differs else "")
 
     return Column("ε asked", f"per {unit}", value=value, text=text, holds=float)
@@ -312,8 +317,8 @@ def _network_column(title: str, declared: Column[Any]) -> ResultColumn:
 
 _ASKED = replace(BUDGET, title="ε asked", unit="")
 _NETWORK_BOTH_WAYS = tuple(
-    replace(_network_column(title, each), figures=(each.name,))
-    for title, each in zip(("network up", "network down"), NETWORK_BYTES, strict=True)
+    replace(_network_column(title, column), figures=(column.name,))
+    for title, column in zip(("network up", "network down"), NETWORK_BYTES, strict=True)
 )
 
 
@@ -327,15 +332,15 @@ def _brief_loss(result: ProtocolResult) -> str:
 
 def _brief_composed(result: ProtocolResult) -> str:
     """Write the composed loss of a user, with the profiles compared unless the other loss has them."""
-    known = result.epsilon("user") is not None or result.claimed("user") is not None
-    compared = "" if known else result.profiles_compared(result.composed, "\n")
+    has_other_loss = result.epsilon("user") is not None or result.claimed("user") is not None
+    compared = "" if has_other_loss else result.profiles_compared(result.composed, "\n")
     return loss(result.composed) + compared
 
 
 _BRIEF_COSTS = (
     replace(LOSSES[1], unit="", text=_brief_loss),
     replace(declared_column(COMPOSED), title="ε composed", unit="", text=_brief_composed),
-    *(replace(each, unit="") for each in _NETWORK_BOTH_WAYS),
+    *(replace(column, unit="") for column in _NETWORK_BOTH_WAYS),
 )
 
 
@@ -380,11 +385,13 @@ def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
 
     Figures are averages over folds and seeds; only the main accuracy is shown with its spread.
     """
-    groups = by_evaluation([each for each in results_of(rows) if each.population is None])
+    groups = by_evaluation([result for result in results_of(rows) if result.population is None])
     tables = []
-    for evaluation, own in groups.items():
-        metric, results = evaluation.metric, by_accuracy(own, evaluation.metric)
-        others = [accuracy_column(each) for each in headlines(metrics_of(results)) if each != metric]
+    for evaluation, group in groups.items():
+        metric, results = evaluation.metric, by_accuracy(group, evaluation.metric)
+        others = [
+            accuracy_column(headline) for headline in headlines(metrics_of(results)) if headline != metric
+        ]
         against, in_brief = (baseline_columns(metric, results, brief=brief) for brief in (False, True))
         main = (_ASKED, spread_column(metric, results), *against, *_main_costs(results))
         more = (SERVER_SEES, *BYTES_BOTH_WAYS, *best_columns(metric, results), *others, losses_of(results)[0])
@@ -402,7 +409,7 @@ OBSERVED = {"norm": "before clipping", "clip": "", "loss": "of the model"}
 def round_columns(rounds: Sequence[RoundRecord], metrics: Sequence[Metric]) -> list[Column[RoundRecord]]:
     """Return the columns of rounds: who was asked and answered, and what is known of any of them."""
 
-    def known(title: str, unit: str, key: str, written: Any, part: Callable[[RoundRecord], Any]) -> None:
+    def add_column(title: str, unit: str, key: str, written: Any, part: Callable[[RoundRecord], Any]) -> None:
         def value(record: RoundRecord) -> float | None:
             figure: float | None = (part(record) or {}).get(key)
             return figure
@@ -415,18 +422,20 @@ def round_columns(rounds: Sequence[RoundRecord], metrics: Sequence[Metric]) -> l
         for title, name in (("round", "round"), ("asked", "asked"), ("answered", "replies"))
     ]
     for metric in metrics:
-        known(metric.label, "", metric.column, metric.digits, attrgetter("accuracy"))
-    known("ε so far", "per user, largest", "epsilon", loss, vars)
+        add_column(metric.label, "", metric.column, metric.digits, attrgetter("accuracy"))
+    add_column("ε so far", "per user, largest", "epsilon", loss, vars)
     for name, unit in OBSERVED.items():
-        known(name, unit, name, loss, attrgetter("observed"))
+        add_column(name, unit, name, loss, attrgetter("observed"))
     return columns
 
 
 def run_lines(summary: Mapping[str, Any]) -> str:
     """Return the table of a run as text, with a line per figure."""
-    small = run_table(summary)
-    lines = [(small.first, small.results[0].name)]
-    lines += [(f"{each.title} {each.unit}".strip(), each.text(small.results[0])) for each in small.columns]
+    table = run_table(summary)
+    lines = [(table.first, table.results[0].name)]
+    lines += [
+        (f"{column.title} {column.unit}".strip(), column.text(table.results[0])) for column in table.columns
+    ]
     width = max(len(label) for label, _ in lines)
     return "\n".join(f"{label:<{width}}  {value}" for label, value in lines)
 

@@ -67,7 +67,7 @@ class Limits:
         # What holds of a whole user holds of each rating.
         if (OWN_DELTA if needed is None else needed) <= (self.delta or 0) * SLACK:
             losses.append(result.composed)
-        return min((each for each in losses if each is not None), default=math.inf)
+        return min((bound for bound in losses if bound is not None), default=math.inf)
 
     def with_delta(self, result: ProtocolResult) -> float:
         """Return the loss if the delta of a result were allowed; infinite without a bound."""
@@ -108,23 +108,25 @@ class Candidate:
 def candidates(results: Sequence[ProtocolResult], metric: Metric) -> list[Candidate]:
     """Return the results that have a metric, held against nothing sent."""
     baseline, every = nothing_sent(results), []
-    for each in results:
-        if (accuracy := each.mean(metric.column)) is not None:
-            against = gain(each, baseline, metric) if baseline and each is not baseline else None
+    for result in results:
+        if (accuracy := result.mean(metric.column)) is not None:
+            against = gain(result, baseline, metric) if baseline and result is not baseline else None
             better = baseline is None if against is None else against.better
-            every.append(Candidate(each, accuracy, against, better, metric.sort_key(accuracy)))
+            every.append(Candidate(result, accuracy, against, better, metric.sort_key(accuracy)))
     return every
 
 
 def decide(every: Iterable[Candidate], limits: Limits) -> list[Candidate]:
     """Return what is within limits, as it is to be taken: what beats nothing sent first."""
 
-    def place(each: Candidate) -> tuple[bool, float, float, float, str]:
-        own, cost = each.result, each.result.bytes_per_user or 0.0
-        return not each.better, each.rank, cost, own.budget or 0.0, own.name
+    def place(candidate: Candidate) -> tuple[bool, float, float, float, str]:
+        result, cost = candidate.result, candidate.result.bytes_per_user or 0.0
+        return not candidate.better, candidate.rank, cost, result.budget or 0.0, result.name
 
-    inside = (each for each in every if limits.allow(each.result) and limits.keep(each.result))
-    return sorted((each for each in inside if limits.carry(each.result)), key=place)
+    inside = (
+        candidate for candidate in every if limits.allow(candidate.result) and limits.keep(candidate.result)
+    )
+    return sorted((candidate for candidate in inside if limits.carry(candidate.result)), key=place)
 
 
 @dataclass(frozen=True)
@@ -181,27 +183,31 @@ def decision_grid(
     the epsilons are all that any protocol was given, and the trust ``models`` those of any protocol. What
     hides the item set comes first, the least trust, and the smallest epsilon.
     """
-    competing = [each for each in candidates(results, metric) if each.result.baseline is None]
-    proved = [each.result for each in competing if each.result.status == "proved"]
-    columns = sorted(epsilons or {each.budget for each in proved if each.budget is not None})
-    hidden = [hides for hides in (True, False) if any(each.hides == hides for each in proved)]
-    known = models or {each.trust for each in proved}
-    models = [trust for trust in LEAST_TRUST_FIRST if trust in known]
+    competing = [candidate for candidate in candidates(results, metric) if candidate.result.baseline is None]
+    proved = [candidate.result for candidate in competing if candidate.result.status == "proved"]
+    columns = sorted(epsilons or {result.budget for result in proved if result.budget is not None})
+    hidden = [hides for hides in (True, False) if any(result.hides == hides for result in proved)]
+    present = models or {result.trust for result in proved}
+    models = [trust for trust in LEAST_TRUST_FIRST if trust in present]
     cells, order = [], LEAST_TRUST_FIRST.index
     for hides, trust, epsilon in product(hidden, models, columns):
         limits = Limits(epsilon, unit, trust=trust, delta=OWN_DELTA if delta is None else delta)
         inside, with_less = decide(competing, limits), None
-        own = [each for each in inside if (each.result.hides, each.result.trust) == (hides, trust)]
-        less = [each for each in inside if order(each.result.trust) < order(trust)]
-        less = [each for each in less if each.result.hides >= hides]
+        in_cell = [
+            candidate
+            for candidate in inside
+            if (candidate.result.hides, candidate.result.trust) == (hides, trust)
+        ]
+        less = [candidate for candidate in inside if order(candidate.result.trust) < order(trust)]
+        less = [candidate for candidate in less if candidate.result.hides >= hides]
         best, against, alike = None, None, list[ProtocolResult]()
-        if own:
-            best, against = own[0].result, own[0].against
-            alike = not_significant(best, [each.result for each in own])
+        if in_cell:
+            best, against = in_cell[0].result, in_cell[0].against
+            alike = not_significant(best, [candidate.result for candidate in in_cell])
         if best is None and less:
             with_less = less[0].result
-        if best and less and less[0].better >= own[0].better:
-            shown = less[0].rank - own[0].rank >= shown_from(gain_digits(metric))
+        if best and less and less[0].better >= in_cell[0].better:
+            shown = less[0].rank - in_cell[0].rank >= shown_from(gain_digits(metric))
             if not shown or not_significant(best, [less[0].result]):
                 with_less = less[0].result
         cells.append(GridCell(unit, hides, trust, epsilon, best, against, with_less, tuple(alike)))

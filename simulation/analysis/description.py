@@ -32,7 +32,7 @@ REQUIRED = "required"
 """Stands for the default of a setting that has none."""
 
 
-class Part(NamedTuple):
+class ComponentLine(NamedTuple):
     """A component of a configuration: where it is configured, its name, its first line, its papers' keys."""
 
     key: str
@@ -98,7 +98,7 @@ class Description:
     """A configuration in words and figures."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[ComponentLine, ...]
     """The protocol first, with an empty key; if it picks another, that one's components follow."""
     example: Example
     """For whom the report and the guarantee are described."""
@@ -107,7 +107,7 @@ class Description:
     guarantee: Guarantee
     settings: tuple[SettingLine, ...]
     beyond_the_paper: tuple[Deviation, ...]
-    schedule: Part | None
+    schedule: ComponentLine | None
     """When devices are asked again; None if they are asked once. A report is described as if they were."""
 
     @property
@@ -117,8 +117,8 @@ class Description:
         if sent is None:
             return "nothing is sent"
         if sent.epsilon is not None:
-            one = "a report" if sent.of else "an answer"
-            return f"exact ε of {one} {sent.epsilon:.10g} {UNITS_IN_WORDS[sent.per]}"
+            message = "a report" if sent.of else "an answer"
+            return f"exact ε of {message} {sent.epsilon:.10g} {UNITS_IN_WORDS[sent.per]}"
         if sent.symbols == 1:
             return "the items as they are, and nothing of how they were rated"
         if status == "none":
@@ -128,10 +128,10 @@ class Description:
     @property
     def server_sees(self) -> str:
         """What the server learns directly from the devices."""
-        of, spends = self.guarantee, self.sent is None or self.sent.symbols != 1
+        guarantee, spends = self.guarantee, self.sent is None or self.sent.symbols != 1
         return server_sees(
-            trust=of.trust, hides_rated_items=of.hides_rated_items, unlinked=of.unlinked,
-            declared=of.status == "declared", sends=self.sent is not None, spends=spends,
+            trust=guarantee.trust, hides_rated_items=guarantee.hides_rated_items, unlinked=guarantee.unlinked,
+            declared=guarantee.status == "declared", sends=self.sent is not None, spends=spends,
             lists=self.example.scale.implicit,
         )  # fmt: skip
 
@@ -161,7 +161,10 @@ def as_json(description: Description) -> dict[str, Any]:
     sent = values["sent"]
     levels = values["example"].pop("scale")["values"].tolist()
     setting = ("key", "value", "default", "published", "source")
-    beyond = [{**dataclasses.asdict(own), "words": str(own)} for own in description.beyond_the_paper]
+    beyond = [
+        {**dataclasses.asdict(deviation), "words": str(deviation)}
+        for deviation in description.beyond_the_paper
+    ]
     return {
         **values,
         "parts": [part._asdict() for part in description.parts],
@@ -191,9 +194,9 @@ def _example(config: RunConfig) -> Example:
     return Example(scale or _STARS, users, items, min(items, max(1, ratings)))
 
 
-def _parts(options: Options, key: str) -> Iterator[Part]:
+def _parts(options: Options, key: str) -> Iterator[ComponentLine]:
     if hasattr(options, "kind"):
-        yield Part(key, options.kind, summary_of(type(options)), options.papers)
+        yield ComponentLine(key, options.kind, summary_of(type(options)), options.papers)
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)
         if isinstance(value, Options):
@@ -201,19 +204,19 @@ def _parts(options: Options, key: str) -> Iterator[Part]:
 
 
 def _lines(
-    component: type[Options], held: Options | None, prefix: str, *, components: bool
+    component: type[Options], configured: Options | None, prefix: str, *, components: bool
 ) -> Iterator[SettingLine]:
     """Yield the settings of a class with their values, and those of its groups or of its components."""
     schema = TypeAdapter(component).json_schema()
     definitions = schema.get("$defs", {})
     properties = _resolved(schema, definitions).get("properties", {})
-    written = {} if held is None else held.entries()
+    written = {} if configured is None else configured.entries()
     for field in dataclasses.fields(component):
         if field.name == "kind" or field.name not in properties or (written and field.name not in written):
             continue
         key, group = prefix + field.name, kinds.group_of(component, field.name)
         default = REQUIRED if field.default is dataclasses.MISSING else field.default
-        value = default if held is None else written[field.name]
+        value = default if configured is None else written[field.name]
         inner = value if isinstance(value, Options) else None
         if components:
             group = None if inner is None else type(inner)
@@ -263,21 +266,24 @@ def described_components(name: str) -> list[ComponentDescription]:
     """Describe what a name stands for: a kind, ``mechanisms/KIND`` or ``module:Class``; empty if nothing."""
     every: tuple[Registry[Any], ...] = (*COMPONENT_REGISTRIES, PROTOCOLS)
     plural, _, kind = name.rpartition("/")
-    registries = [each for each in every if plural in ("", f"{each.name}s")]
+    registries = [registry for registry in every if plural in ("", f"{registry.name}s")]
     if ":" in kind:
         component = kinds.imported(kind, Options)
-        registries = [each for each in registries if issubclass(component, each.base)]
+        registries = [registry for registry in registries if issubclass(component, registry.base)]
         if not registries:
-            accepted = ", ".join(each.base.__name__ for each in every)
+            accepted = ", ".join(registry.base.__name__ for registry in every)
             raise InputError(name, "a class that is no component", f"one derived from one of {accepted}")
     else:
-        registries = [each for each in registries if kind in each.kinds or kind in each.of_packages()]
+        registries = [
+            registry for registry in registries if kind in registry.kinds or kind in registry.of_packages()
+        ]
     described = []
-    for each in registries:
-        own: type[Options] = each.find(kind)
-        words, settings = inspect.cleandoc(own.__doc__ or ""), tuple(_lines(own, None, "", components=False))
-        place = kinds.reference_of(own)
-        described.append(ComponentDescription(each.name, kind_of(own), words, own.papers, place, settings))
+    for registry in registries:
+        options_class: type[Options] = registry.find(kind)
+        its_kind, papers = kind_of(options_class), options_class.papers
+        words, place = inspect.cleandoc(options_class.__doc__ or ""), kinds.reference_of(options_class)
+        settings = tuple(_lines(options_class, None, "", components=False))
+        described.append(ComponentDescription(registry.name, its_kind, words, papers, place, settings))
     return described
 
 

@@ -69,37 +69,40 @@ class Drawing:
 
 def drawing_of(run: RunRecord) -> Drawing | None:
     """Return the drawing of a run; None if nothing is sent, or devices are deployed."""
-    told = run.messages
-    if told is None:
+    user_messages = run.messages
+    if user_messages is None:
         return None
 
     def total(way: str) -> str:
-        own = [each for each in told.messages if each.up is (way == "up")]
-        payload, message = sum(each.payload_bytes for each in own), sum(each.message_bytes for each in own)
+        one_way = [of_kind for of_kind in user_messages.messages if of_kind.up is (way == "up")]
+        payload = sum(of_kind.payload_bytes for of_kind in one_way)
+        message = sum(of_kind.message_bytes for of_kind in one_way)
         network = size(float(run.traffic[f"{way}link_network_bytes"][0]))
         return f"{way}: {payload:,} bytes, {message:,} in messages, {network} on the network"
 
+    user = f"user {user_messages.user}" if run.made_up else "one user"
     return Drawing(
-        user=f"{f'user {told.user}' if run.made_up else 'one user'}, {plural(told.ratings, 'rating')}",
-        steps=[_step(each, run.summary.privacy.trust) for each in told.messages],
+        user=f"{user}, {plural(user_messages.ratings, 'rating')}",
+        steps=[_step(of_kind, run.summary.privacy.trust) for of_kind in user_messages.messages],
         totals=(total("up"), total("down")),
         server_sees=result_of(run.summary).server_sees,
     )
 
 
-def _step(own: MessagesOfKind, trust: Trust) -> Step:
-    title = _TITLES.get(own.kind, (own.kind, own.kind))[own.up]
-    several = own.messages > 1
-    mean = " on average" if own.payload_bytes % own.messages or own.message_bytes % own.messages else ""
-    payload = own.payload_bytes / own.messages
+def _step(of_kind: MessagesOfKind, trust: Trust) -> Step:
+    title = _TITLES.get(of_kind.kind, (of_kind.kind, of_kind.kind))[of_kind.up]
+    several = of_kind.messages > 1
+    uneven = of_kind.payload_bytes % of_kind.messages or of_kind.message_bytes % of_kind.messages
+    mean = " on average" if uneven else ""
+    payload = of_kind.payload_bytes / of_kind.messages
     counted = f"{payload:,.0f}" if payload >= 1 else f"{payload:.1g}"
-    held = f"{counted} {'byte' if counted == '1' else 'bytes'} in a" if payload else "nothing, in a"
-    parts = ", ".join(f"{name} {plural(bits, 'bit')}" for name, bits in own.bits.items())
+    contents = f"{counted} {'byte' if counted == '1' else 'bytes'} in a" if payload else "nothing, in a"
+    parts = ", ".join(f"{name} {plural(bits, 'bit')}" for name, bits in of_kind.bits.items())
     lines = (
-        f"{held} {own.message_bytes / own.messages:,.0f}-byte message{mean}",
+        f"{contents} {of_kind.message_bytes / of_kind.messages:,.0f}-byte message{mean}",
         f"the first: {parts}" if several and parts else parts,
-        f"begins {bytes.fromhex(own.begins).hex(' ')}" if own.begins else "",
-        _BETWEEN.get((trust, own.kind), "") if own.up else "",
+        f"begins {bytes.fromhex(of_kind.begins).hex(' ')}" if of_kind.begins else "",
+        _BETWEEN.get((trust, of_kind.kind), "") if of_kind.up else "",
     )
-    named = f"{title}, {own.messages:,} times" if several else title
-    return Step(own.up, named, tuple(filter(None, lines)))
+    named = f"{title}, {of_kind.messages:,} times" if several else title
+    return Step(of_kind.up, named, tuple(filter(None, lines)))

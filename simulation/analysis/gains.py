@@ -109,9 +109,9 @@ def shown_from(digits: int) -> float:
 
 def strongest(results: Sequence[ProtocolResult], baseline: str) -> ProtocolResult | None:
     """Return the most accurate form of a baseline among results that predict the same; None without any."""
-    own = [each for each in results if each.baseline == baseline]
-    metric = next((each.evaluation.metric for each in own if each.evaluation), None)
-    return next(iter(by_accuracy(own, metric) if metric else own), None)
+    forms = [form for form in results if form.baseline == baseline]
+    metric = next((form.evaluation.metric for form in forms if form.evaluation), None)
+    return next(iter(by_accuracy(forms, metric) if metric else forms), None)
 
 
 def nothing_sent(results: Sequence[ProtocolResult]) -> ProtocolResult | None:
@@ -121,7 +121,7 @@ def nothing_sent(results: Sequence[ProtocolResult]) -> ProtocolResult | None:
 
 def plain_nothing_sent(results: Sequence[ProtocolResult]) -> ProtocolResult | None:
     """Return the strongest baseline that neither sends nor knows anything; None where it is nothing sent."""
-    plain = nothing_sent([each for each in results if not each.has(PUBLIC)])
+    plain = nothing_sent([result for result in results if not result.has(PUBLIC)])
     return None if plain is nothing_sent(results) else plain
 
 
@@ -168,14 +168,16 @@ def gain(result: ProtocolResult, baseline: ProtocolResult, metric: Metric) -> Ga
     """
     sign = 1.0 if metric.lower_is_better else -1.0
     by_fold = grouped_by(
-        (fold, sign * (reached - own))
+        (fold, sign * (baseline_accuracy - accuracy))
         for fold, pairs in paired_rows(result, baseline).items()
-        for own, reached in ((row.get(metric.column), base.get(metric.column)) for row, base in pairs)
-        if isinstance(reached, float | int) and isinstance(own, float | int)
+        for accuracy, baseline_accuracy in (
+            (row.get(metric.column), base.get(metric.column)) for row, base in pairs
+        )
+        if isinstance(baseline_accuracy, float | int) and isinstance(accuracy, float | int)
     )
     if not by_fold:
         return None
-    mean = statistics.fmean(statistics.fmean(own) for own in by_fold.values())
+    mean = statistics.fmean(statistics.fmean(differences) for differences in by_fold.values())
     columns, main = (AGAINST, *gain_columns(metric)[1:]), result.evaluation
     if result.rows[0].get(PLAIN[0]) == baseline.name and main and main.metric.column == metric.column:
         columns = (PLAIN[0], *PLAIN[2:])
@@ -224,8 +226,8 @@ def rivals(
     results: Sequence[ProtocolResult], metric: Metric
 ) -> list[tuple[ProtocolResult, list[ProtocolResult]]]:
     """Return the best result of every budget, with the others of that budget; baselines do not compete."""
-    competing = [each for each in by_accuracy(results, metric) if each.baseline is None]
-    by_budget = grouped_by((each.budget, each) for each in competing)
+    competing = [result for result in by_accuracy(results, metric) if result.baseline is None]
+    by_budget = grouped_by((result.budget, result) for result in competing)
     return [(best, others) for best, *others in by_budget.values() if others]
 
 
@@ -246,8 +248,10 @@ def is_best(result: ProtocolResult) -> bool:
 
 def not_significant(best: ProtocolResult, results: Sequence[ProtocolResult]) -> list[ProtocolResult]:
     """Return the results of the same budget that do not differ significantly from the best."""
-    same = [each for each in results if each.budget == best.budget and each.rows[0].get(BEST) == best.name]
-    return [each for each in same if (behind := from_best(each)) and not behind.significant]
+    same = [
+        result for result in results if result.budget == best.budget and result.rows[0].get(BEST) == best.name
+    ]
+    return [result for result in same if (behind := from_best(result)) and not behind.significant]
 
 
 def worse_than_nothing(accuracy: float, baseline: float, metric: Metric) -> str | None:
@@ -269,20 +273,20 @@ _LISTS_ALIKE = "since every list has the same hits in the same places, however m
 def same_figures(results: Sequence[ProtocolResult], metric: Metric) -> list[str]:
     """Say of every protocol whose accuracy is the same to all digits at several budgets why that is."""
     notes = []
-    for name, own in by_protocol([each for each in results if each.budget is not None]).items():
+    for name, of_protocol in by_protocol([result for result in results if result.budget is not None]).items():
         alike = grouped_by(
-            ((each.population, *((_ratings(row), row.get(metric.column)) for row in each.rows)), each)
-            for each in own
+            ((result.population, *((_ratings(row), row.get(metric.column)) for row in result.rows)), result)
+            for result in of_protocol
         )
         for same in alike.values():
             if len(same) < 2 or same[0].mean(metric.column) is None:
                 continue
             why = _ERRORS_ALIKE if metric.lower_is_better else _LISTS_ALIKE
             for unit in ("user", "rating"):
-                spent = {each.epsilon(unit) for each in same}
+                spent = {result.epsilon(unit) for result in same}
                 if len(spent) == 1 and None not in spent:
                     why = f"since as much is spent, ε = {loss(spent.pop())} per {unit}"
-            budgets = listed(f"{each.budget:g}" for each in same)
+            budgets = listed(f"{result.budget:g}" for result in same)
             same_at = f"{metric.label} is the same to all digits at ε = {budgets}"
             notes.append(f"{name}: {same_at}, {why}.")
     return notes

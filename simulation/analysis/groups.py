@@ -22,7 +22,7 @@ from simulation.storage.summary import GroupSummary, Summary
 IDENTITY = ("name", "epsilon", "panel", "population", "by")
 """Columns of groups.csv before the keys of a group in summary.json."""
 
-_WHOLE = ("users", "test_ratings")
+_COUNTS = ("users", "test_ratings")
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ def over_folds(runs: Sequence[GroupedRun]) -> list[tuple[str, GroupSummary]]:
     and a user is worse off by all of them; coverage is the mean of the folds. Then seeds are averaged.
     """
     by_seed = grouped_by((run.seed, run) for run in runs)
-    figures = [(key, own) for same in by_seed.values() for key, own in _of_seed(same)]
+    figures = [(key, by_name) for same in by_seed.values() for key, by_name in _of_seed(same)]
     lines = []
-    for (by, group), every in grouped_by(figures).items():
-        means = {name: _mean([own[name] for own in every]) for name in every[0]}
-        whole = {name: round(means[name] or 0.0) for name in _WHOLE}
-        lines.append((by, GroupSummary.model_validate({"group": group, **means, **whole})))
+    for (by, group), of_group in grouped_by(figures).items():
+        means = {name: _mean([by_name[name] for by_name in of_group]) for name in of_group[0]}
+        counts = {name: round(means[name] or 0.0) for name in _COUNTS}
+        lines.append((by, GroupSummary.model_validate({"group": group, **means, **counts})))
     order = list(dict.fromkeys(by for run in runs for by in run.summary.groups))
     return sorted(lines, key=lambda line: order.index(line[0]))
 
@@ -70,22 +70,22 @@ def _of_seed(runs: Sequence[GroupedRun]) -> list[tuple[tuple[str, str], dict[str
         [{name: run.users[name] for name in (*SUMS, *MEANS)} for run in runs],
     )
     covered = grouped_by(
-        ((by, each.group), each.coverage)
+        ((by, group_summary.group), group_summary.coverage)
         for run in runs
         for by, groups in run.summary.groups.items()
-        for each in groups
+        for group_summary in groups
     )
     figures = []
     for by, group in covered:
         names = np.concatenate([run.users[f"{GROUP}{by}"] for run in runs])[first]
-        own = group_figures(columns, names == group)
-        figures.append(((by, group), {**own, "coverage": _mean(covered[by, group])}))
+        by_name = group_figures(columns, names == group)
+        figures.append(((by, group), {**by_name, "coverage": _mean(covered[by, group])}))
     return figures
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.fmean(known) if known else None
+    present = [value for value in values if value is not None]
+    return statistics.fmean(present) if present else None
 
 
 def row_of(identity: Row, by: str, figures: GroupSummary) -> Row:
@@ -117,8 +117,8 @@ def read_groups(directory: Path) -> list[GroupLine]:
                 for name, cell in zip(types, cells, strict=True)
             }
             if row["population"] == "":
-                whole = {name: int(row[name]) if row[name] is not None else -1 for name in _WHOLE}
-                figures = {name: row[name] for name in GroupSummary.model_fields} | whole
+                counts = {name: int(row[name]) if row[name] is not None else -1 for name in _COUNTS}
+                figures = {name: row[name] for name in GroupSummary.model_fields} | counts
                 summary = GroupSummary.model_validate(figures)
                 lines.append(GroupLine(row["name"], row["epsilon"], row["by"], summary))
     except (ValueError, OverflowError) as error:

@@ -25,12 +25,12 @@ def given_or_kept(directory: Path | None, data: str | None) -> Path:
     """
     if directory is not None and data is None:
         return directory
-    known = kept_comparisons()
-    names = ", ".join(known) or "none"
+    folders = kept_comparisons()
+    names = ", ".join(folders) or "none"
     if data is None or directory is not None:
         found = "neither" if data is None else f"{directory} beside --data {data}"
         accepted = f"the directory of a comparison, or --data with one of: {names}"
         raise InputError("DIR or --data", found, accepted)
-    if data not in known:
+    if data not in folders:
         raise InputError("--data", repr(data), names)
-    return known[data]
+    return folders[data]

@@ -45,7 +45,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Course:
+class PopulationCourse:
     """A protocol at one budget, by the number of users."""
 
     name: str
@@ -88,35 +88,37 @@ def _users(count: float) -> str:
     return short(rounded) if rounded >= 1e6 else f"{rounded:,.0f}"
 
 
-def courses(results: Sequence[ProtocolResult], metric: Metric) -> list[Course]:
+def courses(results: Sequence[ProtocolResult], metric: Metric) -> list[PopulationCourse]:
     """Return the course of every private protocol and budget with several numbers of users."""
     points: list[tuple[tuple[str, float | None, str], Point]] = []
-    for evaluation, own in by_evaluation(results).items():
-        baseline = to_beat(own)
+    for evaluation, group in by_evaluation(results).items():
+        baseline = to_beat(group)
         if evaluation.metric != metric or baseline is None:
             continue
         kind = evaluation.dataset if evaluation.dataset == _DRAWN else "given"
-        for result in own:
+        for result in group:
             against = None if result.baseline or result.budget is None else gain(result, baseline, metric)
             users, accuracy = result.mean(REPRESENTS) or result.mean(USERS), result.mean(metric.column)
             if against and users and accuracy is not None:
                 key = result.name, result.budget, kind
                 points.append((key, Point(users, result, accuracy, against)))
-    by_users = grouped_by(sorted(points, key=lambda each: each[1].users))
+    by_users = grouped_by(sorted(points, key=lambda entry: entry[1].users))
     ordered = {key: by_users[key] for key, _ in points}
     # Which form of a baseline is the strongest may change with users; that with the most of them is named.
     return [
-        Course(*key, each[-1].against.base, tuple(each)) for key, each in ordered.items() if len(each) > 1
+        PopulationCourse(*key, course_points[-1].against.base, tuple(course_points))
+        for key, course_points in ordered.items()
+        if len(course_points) > 1
     ]
 
 
-def course_of(every: Sequence[Course], result: ProtocolResult) -> Course | None:
+def course_of(every: Sequence[PopulationCourse], result: ProtocolResult) -> PopulationCourse | None:
     """Return the longest course of a result's protocol at its budget; None if there is none."""
-    own = [each for each in every if (each.name, each.budget) == (result.name, result.budget)]
-    return max(own, key=lambda each: len(each.points), default=None)
+    of_result = [course for course in every if (course.name, course.budget) == (result.name, result.budget)]
+    return max(of_result, key=lambda course: len(course.points), default=None)
 
 
-def users_needed(every: Sequence[Course], result: ProtocolResult) -> str | None:
+def users_needed(every: Sequence[PopulationCourse], result: ProtocolResult) -> str | None:
     """Return how many users a result's protocol needs at its budget; None if that was not tried."""
     course = course_of(every, result)
     return None if course is None else course.users_needed

@@ -62,11 +62,16 @@ class Evaluation:
 def distinguishing_words(evaluation: Evaluation, evaluations: Sequence[Evaluation]) -> list[str]:
     """Return the words that distinguish an evaluation from the others of a comparison."""
 
-    def described(each: Evaluation) -> tuple[str, ...]:
-        return each.metric.label, each.dataset, f"{each.items or 0:.0f} items", each.panel or "others"
+    def described(compared: Evaluation) -> tuple[str, ...]:
+        return (
+            compared.metric.label,
+            compared.dataset,
+            f"{compared.items or 0:.0f} items",
+            compared.panel or "others",
+        )
 
     places = zip(*map(described, evaluations), strict=True)
-    return [own for own, every in zip(described(evaluation), places, strict=True) if len(set(every)) > 1]
+    return [word for word, every in zip(described(evaluation), places, strict=True) if len(set(every)) > 1]
 
 
 EPSILON: dict[ComparableUnit, Column[Any]] = {
@@ -118,7 +123,7 @@ _PARTS = (
 )
 """The kinds of components; a gradient report is a mechanism."""
 
-_NEEDED = ("name", "epsilon", *(each.name for each in (_STATUS, *EPSILON.values(), *BYTES)))
+_NEEDED = ("name", "epsilon", *(column.name for column in (_STATUS, *EPSILON.values(), *BYTES)))
 _WEAKEST_FIRST: tuple[Status, ...] = ("none", "declared", "claimed", "proved")
 
 AnyColumn = Column[Any] | str
@@ -152,8 +157,8 @@ class ProtocolResult:
         if column.averaged != "largest":
             return self.mean(column)
         values = [row.get(column.name) for row in self.rows]
-        known = [float(each) for each in values if _is_finite(each)]
-        return max(known) if known and len(known) == len(values) else None
+        finite = [float(cell) for cell in values if _is_finite(cell)]
+        return max(finite) if finite and len(finite) == len(values) else None
 
     def flag(self, column: AnyColumn) -> bool:
         """Return whether a column holds for any of the runs."""
@@ -199,20 +204,20 @@ class ProtocolResult:
     @cached_property
     def status(self) -> Status:
         """How far its promise carries, in the weakest of its runs."""
-        held = {row.get(_STATUS.name) for row in self.rows}
-        return next((status for status in _WEAKEST_FIRST if status in held), "none")
+        statuses = {row.get(_STATUS.name) for row in self.rows}
+        return next((status for status in _WEAKEST_FIRST if status in statuses), "none")
 
     @cached_property
     def trust(self) -> Trust:
         """The trust that is granted, the most among its runs; central where nothing is said of it."""
-        held = {row.get(_TRUST.name) for row in self.rows}
-        return next((trust for trust in reversed(LEAST_TRUST_FIRST) if trust in held), "central")
+        granted = {row.get(_TRUST.name) for row in self.rows}
+        return next((trust for trust in reversed(LEAST_TRUST_FIRST) if trust in granted), "central")
 
     @cached_property
     def needed_trust(self) -> Trust:
         """The trust that its runs need, which may be less than what was granted."""
-        held = {row.get(NEEDED_TRUST) or row.get(_TRUST.name) for row in self.rows}
-        return next((trust for trust in reversed(LEAST_TRUST_FIRST) if trust in held), "central")
+        needed = {row.get(NEEDED_TRUST) or row.get(_TRUST.name) for row in self.rows}
+        return next((trust for trust in reversed(LEAST_TRUST_FIRST) if trust in needed), "central")
 
     @cached_property
     def hides(self) -> bool:
@@ -236,11 +241,11 @@ class ProtocolResult:
 
     def asked_otherwise(self, unit: ComparableUnit) -> str:
         """Return for what its budget is, where that is not a unit, and its delta if no loss holds without."""
-        own = self.text(_PER)
-        if own is None or (own == "user") is (unit == "user"):
+        budget_unit = self.text(_PER)
+        if budget_unit is None or (budget_unit == "user") is (unit == "user"):
             return ""
-        needed = own == "user" and self.promised("user") is None and self.delta is not None
-        return f" per {own}" + (f", δ = {self.delta:g}" if needed else "")
+        needed = budget_unit == "user" and self.promised("user") is None and self.delta is not None
+        return f" per {budget_unit}" + (f", δ = {self.delta:g}" if needed else "")
 
     @property
     def word(self) -> str:
@@ -363,8 +368,8 @@ def results_of(rows: Sequence[Row]) -> list[ProtocolResult]:
         ((row["name"], row["epsilon"] or None, row.get("population") or None), row) for row in rows
     )
     return [
-        ProtocolResult(name, None if budget is None else float(budget), tuple(own))
-        for (name, budget, _), own in groups.items()
+        ProtocolResult(name, None if budget is None else float(budget), tuple(group))
+        for (name, budget, _), group in groups.items()
     ]
 
 
@@ -377,8 +382,8 @@ def metrics_of(results: Sequence[ProtocolResult]) -> list[Metric]:
     shares = [share for result in results if (share := result.mean(_WHOLE_LISTS)) is not None]
     if shares and min(shares) >= NEARLY_ALL:
         columns = {name: None for name in columns if not name.endswith("_at_k")}
-    known = metrics_in(columns)
-    return [metric for metric in known if any(result.average(metric.column) for result in results)]
+    metrics = metrics_in(columns)
+    return [metric for metric in metrics if any(result.average(metric.column) for result in results)]
 
 
 def by_evaluation(results: Sequence[ProtocolResult]) -> dict[Evaluation, list[ProtocolResult]]:
@@ -394,10 +399,12 @@ def by_protocol(results: Sequence[ProtocolResult]) -> dict[str, list[ProtocolRes
 
 def by_accuracy(results: Sequence[ProtocolResult], metric: Metric) -> list[ProtocolResult]:
     """Return the results that have a metric, the most accurate first."""
-    known = [
-        (metric.sort_key(mean), each) for each in results if (mean := each.mean(metric.column)) is not None
+    ranked = [
+        (metric.sort_key(mean), result)
+        for result in results
+        if (mean := result.mean(metric.column)) is not None
     ]
-    return [each for _, each in sorted(known, key=lambda entry: (entry[0], entry[1].name))]
+    return [result for _, result in sorted(ranked, key=lambda entry: (entry[0], entry[1].name))]
 
 
 def _is_finite(value: object) -> TypeGuard[float]:
@@ -425,7 +432,7 @@ def at_reference(results: Sequence[ProtocolResult]) -> list[ProtocolResult]:
     def distance(result: ProtocolResult) -> float:
         return abs(math.log(result.budget / reference)) if result.budget and reference else 0.0
 
-    return [min(own, key=distance) for own in by_protocol(results).values()]
+    return [min(of_protocol, key=distance) for of_protocol in by_protocol(results).values()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -447,14 +454,18 @@ class ComparisonFiles:
         parent = self.directory / directories.CELLS
         folders = [parent / key for key in _keys(result)]
         # A table may come from anywhere; its names must not lead out of the directory.
-        return [each for each in folders if each.parent == parent and (each / directories.SUMMARY).is_file()]
+        return [
+            folder
+            for folder in folders
+            if folder.parent == parent and (folder / directories.SUMMARY).is_file()
+        ]
 
     @cached_property
     def shown_cells(self) -> list[tuple[ProtocolResult, Path]]:
         """A run of every protocol but baselines: at the reference budget, of the first fold and seed."""
-        every = [result for own in by_evaluation(self.results).values() for result in at_reference(own)]
-        shown = [(result, self.cells(result)) for result in every if result.baseline is None]
-        return [(result, cells[0]) for result, cells in shown if cells]
+        every = [result for group in by_evaluation(self.results).values() for result in at_reference(group)]
+        protocols = [(result, self.cells(result)) for result in every if result.baseline is None]
+        return [(result, cells[0]) for result, cells in protocols if cells]
 
     @cached_property
     def summary(self) -> Callable[[Path], Summary]:
@@ -487,8 +498,8 @@ class ComparisonFiles:
     @property
     def epsilons(self) -> list[float]:
         """The budgets that protocols ran at, of those that they were given unless they had their own."""
-        given, run = self.config.get("epsilons"), {result.budget for result in self.results}
-        return [float(each) for each in given or () if each in run]
+        configured, ran_at = self.config.get("epsilons"), {result.budget for result in self.results}
+        return [float(epsilon) for epsilon in configured or () if epsilon in ran_at]
 
     @property
     def waiting(self) -> str | None:
@@ -500,8 +511,8 @@ class ComparisonFiles:
     @property
     def unfinished(self) -> list[str]:
         """Keys of the cells that the configuration asks for but the table lacks."""
-        held = {key for result in (*self.results, *self.populations) for key in _keys(result)}
-        return [key for key in self._part("cells") if key not in held]
+        tabulated = {key for result in (*self.results, *self.populations) for key in _keys(result)}
+        return [key for key in self._part("cells") if key not in tabulated]
 
     def _part(self, name: str) -> dict[str, Any]:
         """Return a mapping of the configuration; a table may lie alone, without one."""
@@ -541,22 +552,22 @@ def _declared_in_words(declared_by: Sequence[OwnCode], directory: Path) -> str:
 
     Raises InputError where one of them is damaged.
     """
-    code, found = {own.component: own.source for own in declared_by}, []
+    code, verdicts = {declared.component: declared.source for declared in declared_by}, []
     for file in sorted((directory / directories.AUDITS).glob(f"*/{directories.AUDIT}")):
         audit = directories.parse_audit(read_text(file), str(file))
         if isinstance(audit, directories.AuditRecord) and audit.declared_by == code:
             verdict = "found no evidence against it" if audit.holds else "contradicts it"
             measured = f"at ε = {loss(audit.promised)} at least {loss(audit.lower_bound)} was measured"
-            seen = f", and a twofold leak would be seen with probability {audit.power:.2f} or more"
-            found.append(f"the audit {verdict}: {measured}{seen if audit.holds else ''}")
+            detection = f", and a twofold leak would be seen with probability {audit.power:.2f} or more"
+            verdicts.append(f"the audit {verdict}: {measured}{detection if audit.holds else ''}")
     none = f"no audit of this code is in {directories.AUDITS}/, and nothing is proved"
-    return f"ε is declared by {listed(code)}; {'; '.join(found) or none}."
+    return f"ε is declared by {listed(code)}; {'; '.join(verdicts) or none}."
 
 
 def declared_in_run(summary: Summary, directory: Path) -> tuple[str, ...]:
     """Return what a run's page says of a promise that is declared; nothing of any other."""
-    own = summary.privacy.declared_by
-    return (_declared_in_words(own, directory),) if own else ()
+    declared_by = summary.privacy.declared_by
+    return (_declared_in_words(declared_by, directory),) if declared_by else ()
 
 
 def declared_in_comparison(files: ComparisonFiles) -> Iterator[tuple[str, str]]:

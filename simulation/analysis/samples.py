@@ -25,14 +25,14 @@ class _Ranked(NamedTuple):
     """A result by one figure."""
 
     result: ProtocolResult
-    whole: float
-    """Over the catalogue, from 0 to 1."""
+    catalogue: float
+    """From 0 to 1."""
     sampled: float
     users: float
 
     def below(self, other: "_Ranked") -> bool:
         """Return whether the other is better over the catalogue and worse in the sample."""
-        return _above(other.whole, self.whole) and _above(self.sampled, other.sampled)
+        return _above(other.catalogue, self.catalogue) and _above(self.sampled, other.sampled)
 
     def chance(self, other: "_Ranked", figure: str) -> float:
         """Return by how much two results may differ by chance, at most.
@@ -45,7 +45,7 @@ class _Ranked(NamedTuple):
 
     def surely_below(self, other: "_Ranked") -> bool:
         """Return whether neither of the differences can be chance."""
-        apart = {"whole": other.whole - self.whole, "sampled": self.sampled - other.sampled}
+        apart = {"catalogue": other.catalogue - self.catalogue, "sampled": self.sampled - other.sampled}
         return all(gap > self.chance(other, figure) for figure, gap in apart.items())
 
 
@@ -54,21 +54,21 @@ def reversed_by_samples(results: Sequence[ProtocolResult]) -> list[str]:
 
     ``results``: of one evaluation, at all budgets.
     """
-    notes, told = [], set[tuple[tuple[float, float], ...]]()
+    notes, reported = [], set[tuple[tuple[float, float], ...]]()
     for figure, label in _FIGURES.items():
-        known = [
-            _Ranked(result, whole, sampled, result.mean("ranking_users") or 1.0)
+        rankings = [
+            _Ranked(result, catalogue, sampled, result.mean("ranking_users") or 1.0)
             for result in results
-            if (whole := result.mean(f"ranking_{figure}")) is not None
+            if (catalogue := result.mean(f"ranking_{figure}")) is not None
             and (sampled := result.mean(f"sampled_ranking_{figure}")) is not None
         ]
         # Of one test item each, recall is the hit rate.
-        figures = tuple((each.whole, each.sampled) for each in known)
-        if figures in told:
+        figures = tuple((ranking.catalogue, ranking.sampled) for ranking in rankings)
+        if figures in reported:
             continue
-        told.add(figures)
-        if apart := [(better, worse) for better, worse in permutations(known, 2) if worse.below(better)]:
-            pairs = len(known) * (len(known) - 1) // 2
+        reported.add(figures)
+        if apart := [(better, worse) for better, worse in permutations(rankings, 2) if worse.below(better)]:
+            pairs = len(rankings) * (len(rankings) - 1) // 2
             notes.append(f"Sampled rankings reverse the order of {_told(apart, pairs, label)}")
     return notes
 
@@ -78,14 +78,14 @@ def _told(apart: list[tuple[_Ranked, _Ranked]], pairs: int, label: str) -> str:
     sure = [(better, worse) for better, worse in apart if worse.surely_below(better)]
     better, worse = max(
         sure or apart,
-        key=lambda pair: (pair[0].whole - pair[1].whole) * (pair[1].sampled - pair[0].sampled),
+        key=lambda pair: (pair[0].catalogue - pair[1].catalogue) * (pair[1].sampled - pair[0].sampled),
     )
     beyond = f"{len(sure)} of them beyond chance (95 %)" if sure else "none of them beyond chance (95 %)"
     return (
         f"{len(apart)} of {pairs} pairs by {label}, {beyond}: {_named(better.result)} has "
-        f"{number(better.whole, _DIGITS)} over the catalogue and {number(better.sampled, _DIGITS)} in the "
-        f"sample, {_named(worse.result)} {number(worse.whole, _DIGITS)} and {number(worse.sampled, _DIGITS)}."
-        " The catalogue is what people are recommended from."
+        f"{number(better.catalogue, _DIGITS)} over the catalogue and {number(better.sampled, _DIGITS)} "
+        f"in the sample, {_named(worse.result)} {number(worse.catalogue, _DIGITS)} and "
+        f"{number(worse.sampled, _DIGITS)}. The catalogue is what people are recommended from."
     )
 
 

@@ -53,14 +53,14 @@ class Average:
 
 def average(rows: Sequence[Row], column: str) -> Average | None:
     """Average the numbers of a column; None if there is none."""
-    held = [(row.get("seed"), row.get("fold"), row.get(column)) for row in rows]
-    known = [(seed, fold, float(value)) for seed, fold, value in held if value not in (None, "")]
-    finite = tuple(each for each in known if math.isfinite(each[2]))
+    entries = [(row.get("seed"), row.get("fold"), row.get(column)) for row in rows]
+    numbers = [(seed, fold, float(value)) for seed, fold, value in entries if value not in (None, "")]
+    finite = tuple(entry for entry in numbers if math.isfinite(entry[2]))
     return Average(finite) if finite else None
 
 
 def _spread(figures: Iterable[tuple[object, float]]) -> Spread | None:
-    means = [statistics.fmean(own) for own in grouped_by(figures).values()]
+    means = [statistics.fmean(group) for group in grouped_by(figures).values()]
     return Spread(statistics.stdev(means), len(means)) if len(means) > 1 else None
 
 
@@ -106,7 +106,7 @@ class Metric:
         return value if self.lower_is_better else -value
 
 
-_FAMILIES = {each.name: place for place, each in enumerate(FIGURES) if each.better is not None}
+_FAMILIES = {declared.name: place for place, declared in enumerate(FIGURES) if declared.better is not None}
 """Declared metrics, those of mappings by the names before their keys, the main one of a run first."""
 
 
@@ -114,24 +114,27 @@ def _metric(declared: Column[Any]) -> Metric:
     return Metric(declared.name, declared.title, declared.better == LOWER, declared.digits)
 
 
-METRICS = tuple(_metric(each) for each in FIGURES if each.better and each.keys is None)
+METRICS = tuple(_metric(declared) for declared in FIGURES if declared.better and declared.keys is None)
 """The first of these that a protocol has is its main one."""
 
 
 def metrics_in(columns: Iterable[str]) -> list[Metric]:
     """Return the metrics among some columns: those of `METRICS`, then user-defined ones, then rankings."""
-    known = [each for each in map(column, columns) if each.better]
-    return [_metric(each) for each in sorted(known, key=lambda each: _FAMILIES[each.family])]
+    declared_metrics = [declared for declared in map(column, columns) if declared.better]
+    return [
+        _metric(declared)
+        for declared in sorted(declared_metrics, key=lambda declared: _FAMILIES[declared.family])
+    ]
 
 
 def headlines(metrics: Sequence[Metric]) -> list[Metric]:
     """Return the metrics for a summary: those that are shown everywhere, of rankings at the first cutoff."""
-    shown: dict[str, Metric] = {}
+    chosen: dict[str, Metric] = {}
     for metric in metrics:
         declared = column(metric.column)
         if declared.where == "everywhere":
-            shown.setdefault(declared.family if declared.family.endswith("_at") else metric.column, metric)
-    return list(shown.values())
+            chosen.setdefault(declared.family if declared.family.endswith("_at") else metric.column, metric)
+    return list(chosen.values())
 
 
 def main_metric(accuracy: Mapping[str, Any]) -> Metric | None:
@@ -173,9 +176,11 @@ def with_spread(average: Average | None, digits: int) -> str:
 
 def spread_in_words(averages: Iterable[Average]) -> str:
     """Say what every ± of `with_spread` is: how it is counted, and over what; empty over single runs."""
-    spreads = [spread for each in averages for spread in (("seeds", each.seeds), ("folds", each.folds))]
+    spreads = [
+        spread for average in averages for spread in (("seeds", average.seeds), ("folds", average.folds))
+    ]
     counts = grouped_by((what, spread.means) for what, spread in spreads if spread)
-    ranges = {what: " to ".join(map(str, sorted({min(own), max(own)}))) for what, own in counts.items()}
+    ranges = {what: " to ".join(map(str, sorted({min(means), max(means)}))) for what, means in counts.items()}
     over = ", then ".join(f"over {several} {what}" for what, several in ranges.items())
     return f"standard deviation {over}" if over else ""
 
@@ -233,10 +238,10 @@ def data_in_words(dataset: Mapping[str, Any], *, lists: bool) -> str:
     if None in counts:
         return f"Data: {dataset.get('kind')}."
     users, items, train, test = (int(count) for count in counts if count is not None)
-    has, held = f"{users:,} people and their {train:,} ratings of {items:,} items", "ratings"
+    people, tested = f"{users:,} people and their {train:,} ratings of {items:,} items", "ratings"
     if lists:
-        has, held = f"{users:,} people with {train:,} items in their sets, of {items:,}", "items"
-    return f"{has} ({dataset['kind']}); accuracy is measured on {test:,} held-out {held}."
+        people, tested = f"{users:,} people with {train:,} items in their sets, of {items:,}", "items"
+    return f"{people} ({dataset['kind']}); accuracy is measured on {test:,} held-out {tested}."
 
 
 def unit_in_words(unit: ComparableUnit, *, lists: bool) -> str:

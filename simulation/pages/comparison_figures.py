@@ -14,7 +14,7 @@ import numpy as np
 from dprec.accounting import ComparableUnit
 from dprec.arrays import Floats
 from simulation.analysis.gains import NOTHING_SENT, POPULARITY, baseline_in_words, nothing_sent
-from simulation.analysis.populations import Course, Traffic
+from simulation.analysis.populations import PopulationCourse, Traffic
 from simulation.analysis.protocol_results import (
     REPRESENTS,
     USERS,
@@ -346,7 +346,7 @@ def draw_accuracy_against_bytes(
 
 
 def draw_accuracy_against_users(
-    ax: Axes, courses: Sequence[Course], metric: Metric, looks: Looks, title: str
+    ax: Axes, courses: Sequence[PopulationCourse], metric: Metric, looks: Looks, title: str
 ) -> None:
     """Draw one line per protocol, all at one budget, and a ring where it begins to beat the base."""
     sign = 1 if metric.lower_is_better else -1
@@ -411,7 +411,9 @@ def accuracy_plot(
     )
 
 
-def population_plot(every: Sequence[Course], metric: Metric, looks: Looks, suffix: str) -> Plot | None:
+def population_plot(
+    every: Sequence[PopulationCourse], metric: Metric, looks: Looks, suffix: str
+) -> Plot | None:
     """Return the plot of accuracy against the number of users, a panel for each budget; None without any.
 
     Ratings that are drawn and those of data sets share no panel.

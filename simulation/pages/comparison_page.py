@@ -36,7 +36,7 @@ from simulation.analysis.gains import (
 )
 from simulation.analysis.groups import read_groups
 from simulation.analysis.populations import (
-    Course,
+    PopulationCourse,
     comparison_projections,
     courses,
     reference_traffic,
@@ -104,7 +104,7 @@ class Part:
     """The same, in anchors and in the names of files."""
 
     @cached_property
-    def courses(self) -> list[Course]:
+    def courses(self) -> list[PopulationCourse]:
         """How its protocols do with other numbers of users."""
         return courses([*self.results, *self.files.populations], self.evaluation.metric)
 

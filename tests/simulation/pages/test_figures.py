@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from simulation.analysis.gains import Gain
-from simulation.analysis.populations import Course, Point
+from simulation.analysis.populations import Point, PopulationCourse
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import METRICS, Metric
 from simulation.pages.comparison_figures import (
@@ -255,7 +255,9 @@ def test_a_ring_on_the_baseline_is_where_a_protocol_begins_to_beat_it() -> None:
 
     gains = {"a": {1e3: -0.1, 1e5: 0.1}, "b": {1e3: -0.2, 1e5: -0.1}}
     every = [
-        Course(name, 1.0, "synthetic", "nothing sent", tuple(reached(name, *each) for each in own.items()))
+        PopulationCourse(
+            name, 1.0, "synthetic", "nothing sent", tuple(reached(name, *each) for each in own.items())
+        )
         for name, own in gains.items()
     ]
     ax = axes()
