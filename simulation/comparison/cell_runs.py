@@ -30,7 +30,7 @@ from simulation.storage.run_directory import RunDirectory
 from simulation.storage.run_files import RunRecord
 
 
-class Schedule:
+class CellQueue:
     """The cells that wait, and how long those like them took.
 
     ``cells``: of equal cost, the earlier one runs first.
@@ -39,9 +39,14 @@ class Schedule:
     def __init__(self, cells: Sequence[Cell]) -> None:
         self._seconds: dict[Hashable, float] = {}
         self._waiting = list(grouped_by((_fit_key(cell), cell) for cell in cells).values())
-        of_protocols = grouped_by((_like(cell), cell) for cell in cells).values()
-        middles = ((own, middle([*{cell.epsilon for cell in own}])) for own in of_protocols)
-        self._first = {next(cell.key for cell in own if cell.epsilon == budget) for own, budget in middles}
+        of_protocols = grouped_by((_cost_key(cell), cell) for cell in cells).values()
+        middles = (
+            (of_protocol, middle([*{cell.epsilon for cell in of_protocol}])) for of_protocol in of_protocols
+        )
+        self._first = {
+            next(cell.key for cell in of_protocol if cell.epsilon == budget)
+            for of_protocol, budget in middles
+        }
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -55,9 +60,11 @@ class Schedule:
         def preference(cells: list[Cell]) -> tuple[bool, bool, float]:
             # One run of each baseline and then of each protocol, so that an interrupted comparison has an
             # answer; then the costliest, so that the workers end together.
-            first = [cell for cell in cells if cell.key in self._first and _like(cell) not in self._seconds]
+            first = [
+                cell for cell in cells if cell.key in self._first and _cost_key(cell) not in self._seconds
+            ]
             baseline = any(cell.baseline is not None for cell in first)
-            return baseline, bool(first), sum(self._seconds.get(_like(cell), 0.0) for cell in cells)
+            return baseline, bool(first), sum(self._seconds.get(_cost_key(cell), 0.0) for cell in cells)
 
         chosen = max(self._waiting, key=preference)
         self._waiting.remove(chosen)
@@ -66,10 +73,10 @@ class Schedule:
     def ended(self, cell: Cell, seconds: float) -> None:
         """Note how long a cell took."""
         # The first of those that share a fit takes longest, and it is the first of which costs are known.
-        self._seconds.setdefault(_like(cell), seconds)
+        self._seconds.setdefault(_cost_key(cell), seconds)
 
 
-def _like(cell: Cell) -> Hashable:
+def _cost_key(cell: Cell) -> Hashable:
     """Return what cells of about the same cost share."""
     return cell.protocol, cell.population
 
@@ -115,8 +122,8 @@ def packed_config(config: RunConfig) -> bytes:
 
     Raises InputError when a user-defined component cannot travel.
     """
-    own = [reference_of(component) for component in config.user_defined_classes()]
-    return packed(config.model_copy(update={"dataset": None}), " and ".join(own) or config.name)
+    references = [reference_of(component) for component in config.user_defined_classes()]
+    return packed(config.model_copy(update={"dataset": None}), " and ".join(references) or config.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,18 +151,20 @@ def run_cell(shared: SharedRatings, config: bytes, place: str, recorded: bytes) 
     directory = RunDirectory(path) if (path / CONFIG).exists() else None
     failure, record = None, None
     try:
-        own: RunConfig = unpacked(config, place)
+        cell_config: RunConfig = unpacked(config, place)
         # The cells of a comparison hold different ratings.
-        population = own.simulation.devices_dir and f"{own.simulation.devices_dir}/{path.name}"
-        options = replace(own.simulation, backend="local", devices_dir=population)
+        population = (
+            cell_config.simulation.devices_dir and f"{cell_config.simulation.devices_dir}/{path.name}"
+        )
+        options = replace(cell_config.simulation, backend="local", devices_dir=population)
         dataset = unpacked(shared.dataset, "dataset")
-        own = own.model_copy(update={"simulation": options, "dataset": dataset})
-        seen = None if directory is None else path
-        with unpacked(recorded, "track")(own, seen, name=path.name) as told:
+        cell_config = cell_config.model_copy(update={"simulation": options, "dataset": dataset})
+        recorded_in = None if directory is None else path
+        with unpacked(recorded, "track")(cell_config, recorded_in, name=path.name) as recording:
             record = run_prepared(
-                own, shared.train, shared.test, directory, side=shared.side, ended=told.round
+                cell_config, shared.train, shared.test, directory, side=shared.side, ended=recording.round
             )
-            told.finish(record)
+            recording.finish(record)
     except (InputError, RunError) as error:
         failure = str(error)
     except Exception as error:  # a defect in one cell must not end the others
@@ -211,16 +220,16 @@ def _on_ray(
     """Run cells in tasks of Ray, whose object store has their ratings as long as any cell needs these."""
     import ray
 
-    schedule, needed = Schedule(cells), Counter(ratings_key(cell.config) for cell in cells)
+    queue, needed = CellQueue(cells), Counter(ratings_key(cell.config) for cell in cells)
     ratings: dict[RatingsKey, Any] = {}
     running: dict[Any, list[Cell]] = {}
     with connected_to_ray(jobs) as usable:
         remote: Any = ray.remote(num_cpus=1, max_retries=_ATTEMPTS - 1, scheduling_strategy="SPREAD")
         task = remote(run_together)
-        while schedule or running:
+        while queue or running:
             together, ends = list[Cell](), list[CellEnd]()
-            if schedule and len(running) < usable:
-                together = schedule.next()
+            if queue and len(running) < usable:
+                together = queue.next()
                 key = ratings_key(together[0].config)
                 jobs_of = [
                     (packed_config(cell.config), str(folder / cell.key), recorded) for cell in together
@@ -241,11 +250,11 @@ def _on_ray(
                     lost = f"its worker was lost {_ATTEMPTS} times: {why_lost(error)}"
                     ends = [CellEnd(lost) for _ in together]
             elif not working_nodes():
-                together = [cell for own in running.values() for cell in own]
+                together = [cell for batch in running.values() for cell in batch]
                 ends = [CellEnd("no node of Ray is left") for _ in together]
                 running.clear()
             for cell, end in zip(together, ends, strict=True):
-                schedule.ended(cell, end.seconds)
+                queue.ended(cell, end.seconds)
                 needed.subtract([ratings_key(cell.config)])
                 yield cell, end
             for key in [key for key in ratings if not needed[key]]:
@@ -255,13 +264,13 @@ def _on_ray(
 def _in_this_process(
     cells: Sequence[Cell], folder: Path, _jobs: int, recorded: bytes
 ) -> Iterator[tuple[Cell, CellEnd]]:
-    schedule, load = Schedule(cells), lru_cache(maxsize=2)(SharedRatings.load)
-    while schedule:
-        for cell in schedule.next():
+    queue, load = CellQueue(cells), lru_cache(maxsize=2)(SharedRatings.load)
+    while queue:
+        for cell in queue.next():
             place = str(folder / cell.key)
             try:
                 end = run_cell(load(*ratings_key(cell.config)), packed_config(cell.config), place, recorded)
             except InputError as error:
                 end = CellEnd(str(error))
-            schedule.ended(cell, end.seconds)
+            queue.ended(cell, end.seconds)
             yield cell, end

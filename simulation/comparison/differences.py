@@ -23,7 +23,7 @@ from simulation.storage.summary import read_summary
 
 
 @dataclass(frozen=True)
-class Figure:
+class UnequalFigure:
     """A figure that differs."""
 
     of: str
@@ -43,7 +43,7 @@ class Difference:
     second: Path
     settings: dict[str, tuple[Any, Any]]
     """Both values of every setting that differs, by dotted key; None where it is not set."""
-    figures: tuple[Figure, ...]
+    figures: tuple[UnequalFigure, ...]
     only_first: tuple[str, ...] = ()
     only_second: tuple[str, ...] = ()
     """Protocols at budgets that only one of two comparisons has."""
@@ -55,8 +55,13 @@ class Difference:
     def values(self) -> dict[str, Any]:
         """Return it as values of JSON."""
         gains = {
-            name: {"better_by": own.mean, "low": own.low, "high": own.high, "significant": own.significant}
-            for name, own in self.gains.items()
+            name: {
+                "better_by": gain.mean,
+                "low": gain.low,
+                "high": gain.high,
+                "significant": gain.significant,
+            }
+            for name, gain in self.gains.items()
         }
         return {**asdict(self), "first": str(self.first), "second": str(self.second), "gains": gains}
 
@@ -78,34 +83,40 @@ def _of_runs(first: Path, second: Path) -> Difference:
     same = same and np.array_equal(one["rating"], other["rating"], equal_nan=True)
     gains = {}
     if same:
-        drawn = DrawnUsers({"first": UserErrors.of(one), "second": UserErrors.of(other)})
+        users = DrawnUsers({"first": UserErrors.of(one), "second": UserErrors.of(other)})
         measured = [summary.accuracy.metrics() for summary in summaries]
         for metric in METRICS:
-            name, both = metric.column, [own.get(metric.column) for own in measured]
+            name, both = metric.column, [accuracy.get(metric.column) for accuracy in measured]
             if name in METRICS_OF_USERS and None not in both:
-                gain = drawn.better_by(metric, [("second", "first")], np.ones(1))
+                gain = users.better_by(metric, [("second", "first")], np.ones(1))
                 gains[name] = Gain(*gain, metric.digits, str(first))
     return Difference(
         first,
         second,
         _unequal(flatten(read_yaml(first / CONFIG)), flatten(read_yaml(second / CONFIG))),
-        tuple(Figure("", name, *both) for name, both in figures.items()),
+        tuple(UnequalFigure("", name, *both) for name, both in figures.items()),
         gains=gains,
         same_ratings=same,
     )
 
 
 def _of_comparisons(first: Path, second: Path) -> Difference:
-    files = read_comparison(first), read_comparison(second)
-    one, other = ({_label(each): each for each in [*own.results, *own.populations]} for own in files)
+    comparisons = read_comparison(first), read_comparison(second)
+    one, other = (
+        {_label(result): result for result in [*comparison.results, *comparison.populations]}
+        for comparison in comparisons
+    )
     figures = [
-        Figure(label, name, *both)
+        UnequalFigure(label, name, *both)
         for label in one
         if label in other
         for name, both in _unequal(_means(one[label]), _means(other[label])).items()
     ]
     # The cells follow from the rest.
-    settings = ({key: value for key, value in own.config.items() if key != "cells"} for own in files)
+    settings = (
+        {key: value for key, value in comparison.config.items() if key != "cells"}
+        for comparison in comparisons
+    )
     only_first = tuple(label for label in one if label not in other)
     only_second = tuple(label for label in other if label not in one)
     unequal = _unequal(*map(flatten, settings))
@@ -134,7 +145,7 @@ def _means(result: ProtocolResult) -> dict[str, float | str | bool | None]:
 def _unequal(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return both values of what differs, by key, in the order of the first."""
     both = {key: (one.get(key), other.get(key)) for key in {**one, **other}}
-    return {key: own for key, own in both.items() if not _same(*own)}
+    return {key: values for key, values in both.items() if not _same(*values)}
 
 
 def _same(one: object, other: object) -> bool:

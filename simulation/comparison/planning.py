@@ -101,8 +101,8 @@ class Comparison:
                 if cell.protocol not in left_out and (cell.protocol, cell.population) not in of_populations
             ),
             left_out=self.left_out
-            | {name: own for name, own in left_out.items() if name in listed}
-            | _once({key: own for key, own in of_populations.items() if key[0] not in left_out}),
+            | {name: reason for name, reason in left_out.items() if name in listed}
+            | _once({key: reason for key, reason in of_populations.items() if key[0] not in left_out}),
         )
 
     def only(self, names: Sequence[str], where: str) -> Comparison:
@@ -111,9 +111,9 @@ class Comparison:
         ``names``: as in comparison.csv; ``where``: their key, for errors.
         Raises InputError for a name that it does not have, and where none of them suits the ratings.
         """
-        known = dict.fromkeys([*(cell.protocol for cell in self.cells), *self.left_out])
-        if unknown := [name for name in names if name not in known]:
-            raise InputError(where, f"no protocol {unknown[0]!r}", ", ".join(known))
+        available = dict.fromkeys([*(cell.protocol for cell in self.cells), *self.left_out])
+        if unknown := [name for name in names if name not in available]:
+            raise InputError(where, f"no protocol {unknown[0]!r}", ", ".join(available))
         left_out = {name: reason for name, reason in self.left_out.items() if name in names}
         cells = self._cells_of(names)
         if not cells:
@@ -125,12 +125,12 @@ class Comparison:
         """Return the cells of some protocols, and of the baselines that predict the same."""
         folds = self.config.folds is not None
         groups = {cell.key: predicted(cell.config, cell.panel, folds=folds) for cell in self.cells}
-        own = {groups[cell.key] for cell in self.cells if cell.protocol in names}
+        wanted = {groups[cell.key] for cell in self.cells if cell.protocol in names}
         return [
             cell
             for cell in self.cells
             if cell.protocol in names
-            or (self.config.baselines and cell.baseline not in (None, TOLD) and groups[cell.key] in own)
+            or (self.config.baselines and cell.baseline not in (None, TOLD) and groups[cell.key] in wanted)
         ]
 
     def to_yaml(self, fingerprints: Mapping[str, str]) -> str:
@@ -153,8 +153,8 @@ class Comparison:
 
 def on_populations(name: str, populations: Sequence[str]) -> str:
     """Return the name of a protocol on populations; without any, on the comparison's own ratings, its own."""
-    numbers = [f"{int(each):,}" for each in populations if each.isdecimal()]
-    others = [each for each in populations if not each.isdecimal()]
+    numbers = [f"{int(population):,}" for population in populations if population.isdecimal()]
+    others = [population for population in populations if not population.isdecimal()]
     words = [*([f"{listed(numbers)} users"] if numbers else []), *others]
     return f"{name} of {listed(words)}" if words else name
 
@@ -164,9 +164,9 @@ def _once(unsuited: Mapping[tuple[str, str], str]) -> dict[str, str]:
 
     ``unsuited``: by the protocol's name and that of the population.
     """
-    populations = grouped_by(((name, why), population) for (name, population), why in unsuited.items())
-    names = grouped_by(((tuple(each), why), name) for (name, why), each in populations.items())
-    return {on_populations(listed(own), each): why for (each, why), own in names.items()}
+    by_name = grouped_by(((name, why), population) for (name, population), why in unsuited.items())
+    alike = grouped_by(((tuple(populations), why), name) for (name, why), populations in by_name.items())
+    return {on_populations(listed(names), populations): why for (populations, why), names in alike.items()}
 
 
 def compares(config: object) -> TypeGuard[str | Path | Mapping[str, Any]]:
@@ -209,9 +209,9 @@ def load_comparison(
         file = strict_yaml.find_configuration(usual)
         values, name = strict_yaml.read_yaml(file), Path(config).name
         slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name.split(".", maxsplit=1)[0]).strip("._-")
-        own = {"dataset": {"kind": "csv", "path": source}, "name": slug or _ON_ANY_RATINGS}
-        values |= {**own, "title": f"{values['title']} on {name}"}
-        replaced = list(own)
+        derived = {"dataset": {"kind": "csv", "path": source}, "name": slug or _ON_ANY_RATINGS}
+        values |= {**derived, "title": f"{values['title']} on {name}"}
+        replaced = list(derived)
     else:
         file = strict_yaml.find_configuration(config)
         source, values = str(file), strict_yaml.read_yaml(file)
@@ -228,11 +228,11 @@ def load_comparison(
 
 def _asks_for_pairs(overrides: Sequence[str]) -> bool:
     """Return whether overrides make pairs of a file of ratings: they leave ratings out, or cut them."""
-    given: dict[str, Any] = {}
+    overridden: dict[str, Any] = {}
     for override in overrides:
         if override.startswith("dataset."):
-            strict_yaml.apply_override(given, override)
-    dataset = given.get("dataset", {})
+            strict_yaml.apply_override(overridden, override)
+    dataset = overridden.get("dataset", {})
     return dataset.get("rating_column") == ABSENT or "positive" in dataset
 
 
@@ -330,21 +330,21 @@ class _Planner:
             elif kind is not None and kind != dataset.get("kind"):
                 left_out[entry.name] = f"it is for the ratings of {kind}"
             else:
-                own = [key for key in changes if key.startswith("dataset.")]
-                given = [key for key in own if key.split(".")[1] in dataset]
+                dataset_keys = [key for key in changes if key.startswith("dataset.")]
+                clashing = [key for key in dataset_keys if key.split(".")[1] in dataset]
                 try:
-                    templates.append(self._template(_without(entry, given), shared))
+                    templates.append(self._template(_without(entry, clashing), shared))
                 except InputError:
-                    templates.append(self._template(_without(entry, own), shared))
+                    templates.append(self._template(_without(entry, dataset_keys), shared))
         return templates, left_out
 
     def _template(self, entry: Entry, shared: Mapping[str, Any]) -> Template:
         """Take the protocol of an entry, its own or its preset's, and apply its changes."""
         if entry.protocol is not None:
-            own: dict[str, Any] = {"protocol": copy.deepcopy(entry.protocol)}
+            preset: dict[str, Any] = {"protocol": copy.deepcopy(entry.protocol)}
         else:
-            own = strict_yaml.read_yaml(self._preset_file(entry.preset or entry.name))
-        values = {**own, **copy.deepcopy(dict(shared)), "name": entry.name}
+            preset = strict_yaml.read_yaml(self._preset_file(entry.preset or entry.name))
+        values = {**preset, **copy.deepcopy(dict(shared)), "name": entry.name}
         where = f"{self._source}: {entry.name}"
         if (groups := values.pop(_GROUPS, None)) and not values.get("binarization"):
             values["evaluation"] = {**values.get("evaluation", {}), _GROUPS: groups}
@@ -380,9 +380,9 @@ class _Planner:
             for key in entry.changes
             if private and key.startswith("protocol.privacy") and key not in (_COMPOSITION, _DELTA)
         }
-        for own, (key, place) in product(strict_yaml.flatten(entry.changes), axes.items()):
-            if f"{own}.".startswith(f"{key}."):
-                refused.setdefault(own, place)
+        for change, (key, place) in product(strict_yaml.flatten(entry.changes), axes.items()):
+            if f"{change}.".startswith(f"{key}."):
+                refused.setdefault(change, place)
         for key, place in refused.items():
             raise InputError(f"{template.where}.set.{key}", "a value that would be replaced", place)
         if config.folds is not None and not hasattr(template.run.split, "fold"):
@@ -404,17 +404,17 @@ class _Planner:
         if unknown := [name for name in options.protocols or () if name not in names]:
             raise InputError(f"{where}.protocols", repr(unknown[0]), ", ".join(names))
         entries = [entry for entry in config.protocols if entry.name in (options.protocols or names)]
-        given = options.dataset or config.dataset
-        populations = [(str(users), _sized(given, users)) for users in options.users]
-        populations += [(each.kind, each) for each in options.datasets]
+        source = options.dataset or config.dataset
+        populations = [(str(users), _sized(source, users)) for users in options.users]
+        populations += [(dataset.kind, dataset) for dataset in options.datasets]
         _check_once([name for name, _ in populations], where, "{} twice", "each population once")
         templates: list[Template] = []
         for name, dataset in populations:
             split = fitting_split(dataset, options.split or config.split)
             shared = {**self._shared, "dataset": as_values(dataset), "split": as_values(split)}
             of_one = [
-                replace(each, population=name, where=f"{each.where} ({name})")
-                for each in self._templates(entries, shared, suiting=True)[0]
+                replace(template, population=name, where=f"{template.where} ({name})")
+                for template in self._templates(entries, shared, suiting=True)[0]
             ]
             templates += of_one
             if config.baselines:
@@ -427,11 +427,11 @@ class _Planner:
         epsilons: Sequence[float | None] = [None]
         folds: Sequence[int | str | None] = config.folds or [None]
         seeds: Sequence[int] = config.seeds
-        given = entry.epsilons or config.epsilons
+        budgets = entry.epsilons or config.epsilons
         if template.population is not None and config.populations is not None:
-            folds, given = [None], config.populations.epsilons or given
+            folds, budgets = [None], config.populations.epsilons or budgets
         if run.protocol.facts.calibrated:
-            epsilons = given
+            epsilons = budgets
         if config.quick:
             epsilons, folds, seeds = [middle(epsilons)], folds[:1], seeds[:1]
         # An entry that sets its composition to the sum keeps it at every delta.
@@ -517,7 +517,9 @@ def _added_baselines(
     ``baselines``: only these; by default all.
     """
     groups = list(
-        grouped_by((predicted(each.run, each.entry.panel, folds=folds), each) for each in templates).values()
+        grouped_by(
+            (predicted(template.run, template.entry.panel, folds=folds), template) for template in templates
+        ).values()
     )
     names = {template.entry.name for template in templates}
     added = []
@@ -525,10 +527,12 @@ def _added_baselines(
         kind = group[0].run.dataset.kind
         for baseline, preset, like, form in _wanted_baselines(group):
             if baselines is None or baseline in baselines:
-                words = [preset, *form, *_distinguishing(group[0], [own[0] for own in groups])]
+                words = [preset, *form, *_distinguishing(group[0], [members[0] for members in groups])]
                 named = [words, [*words, *([] if kind in words else [kind])]]
                 numbered = ([*words, str(number)] for number in count(2))
-                name = next(name for own in chain(named, numbered) if (name := "-".join(own)) not in names)
+                name = next(
+                    name for parts in chain(named, numbered) if (name := "-".join(parts)) not in names
+                )
                 names.add(name)
                 added.append(_baseline(preset, name, like))
     return added
@@ -540,33 +544,37 @@ def _wanted_baselines(group: Sequence[Template]) -> Iterator[tuple[str, str, Tem
     A baseline knows of the items what the entries know. Where only some know something, one stands beside
     them that knows nothing. What is listed with other settings than those of the preset replaces none.
     """
-    protocols = [each for each in group if each.run.protocol.facts.baseline is None] or group
+    protocols = [template for template in group if template.run.protocol.facts.baseline is None] or group
     knowing: dict[str, Template] = {}
-    for each in sorted(protocols, key=lambda each: not each.run.dataset.public_items):
-        knowing.setdefault(each.run.dataset.public_items, each)
+    for template in sorted(protocols, key=lambda template: not template.run.dataset.public_items):
+        knowing.setdefault(template.run.dataset.public_items, template)
     first = next(iter(knowing.values()))
     for baseline, preset in BASELINE_PRESETS[group[0].run.protocol.facts.predicts].items():
         informed = INFORMED_BASELINES.get(preset)
         forms = [(preset, first)] if informed != preset else []
-        forms += [(informed, like) for known, like in knowing.items() if informed and (known or not forms)]
+        forms += [
+            (informed, like)
+            for read_publicly, like in knowing.items()
+            if informed and (read_publicly or not forms)
+        ]
         for form, like in forms:
-            public, made = like.run.dataset.public_items, _baseline(form, form, like).run.protocol
-            same = [each for each in group if each.run.protocol == made]
-            if not any(form != informed or each.run.dataset.public_items == public for each in same):
+            public, protocol = like.run.dataset.public_items, _baseline(form, form, like).run.protocol
+            same = [template for template in group if template.run.protocol == protocol]
+            if not any(form != informed or template.run.dataset.public_items == public for template in same):
                 without = informed == form and not public and len(knowing) > 1
                 yield baseline, form, like, ["without-items"] if without else []
 
 
 def _distinguishing(first: Template, firsts: Sequence[Template]) -> Iterator[str]:
     """Yield what tells a group from the others in words, given a template of each."""
-    kind, signs = first.run.dataset.kind, [each.run.binarization is not None for each in firsts]
+    kind, signs = first.run.dataset.kind, [template.run.binarization is not None for template in firsts]
     if kind != firsts[0].run.dataset.kind:
         yield kind
     if first.run.binarization is not None and not all(signs):
         yield "signs"
     # A panel becomes a part of a directory's name.
     panel = re.sub(r"[^A-Za-z0-9]+", "-", first.entry.panel or "")[:_LONGEST_PANEL].strip("-")
-    if panel and len({each.entry.panel for each in firsts}) > 1:
+    if panel and len({template.entry.panel for template in firsts}) > 1:
         yield panel
 
 

@@ -107,8 +107,10 @@ class ComparisonResult:
             if cell.population is None and (folder / SUMMARY).is_file():
                 first.setdefault(cell.config.dataset, folder)
         summaries = [read_summary(folder) for folder in first.values()]
-        read = [each.read.sentence for each in summaries if each.read is not None]
-        return tuple(dict.fromkeys([*read, *(note for each in summaries for note in each.dataset.notes)]))
+        read = [summary.read.sentence for summary in summaries if summary.read is not None]
+        return tuple(
+            dict.fromkeys([*read, *(note for summary in summaries for note in summary.dataset.notes)])
+        )
 
     @property
     def how_far(self) -> str:
@@ -247,7 +249,7 @@ def _checked(
     unsuited: dict[str, str] = {}
     of_populations: dict[tuple[str, str], str] = {}
     load = lru_cache(maxsize=3)(prepared_ratings)
-    listed = {each.name for each in comparison.config.protocols}
+    listed = {entry.name for entry in comparison.config.protocols}
     by_protocol = grouped_by(((cell.protocol, cell.population), cell) for cell in comparison.cells)
     for done, ((name, population), cells) in enumerate(by_protocol.items()):
         progress("checking protocols and ratings", done, len(by_protocol))
@@ -273,10 +275,10 @@ def _checked(
         fingerprints[name, population] = fingerprint(train, test, catalogue, users)
     if unsuited or of_populations:
         comparison = comparison.without(unsuited, of_populations)
-    kept = {cell.protocol for cell in comparison.cells}
-    own = {
+    remaining = {cell.protocol for cell in comparison.cells}
+    by_name = {
         on_populations(name, [population] if population else []): value
         for (name, population), value in fingerprints.items()
-        if name in kept
+        if name in remaining
     }
-    return comparison, own
+    return comparison, by_name

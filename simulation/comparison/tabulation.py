@@ -115,8 +115,8 @@ class UserErrors:
         users, rows = np.unique(predictions["user"], return_inverse=True)
         if RANK in predictions:
             hits = Hits.at(predictions[RANK], rows, LONGEST_LIST)
-            own = [of(hits) for of in METRICS_OF_LISTS.values()]
-            return cls(users, np.stack([np.ones(users.size), *own], axis=1))
+            metrics = [metric(hits) for metric in METRICS_OF_LISTS.values()]
+            return cls(users, np.stack([np.ones(users.size), *metrics], axis=1))
         rating, prediction = predictions["rating"], predictions["prediction"]
         errors = prediction - rating
         parts = (np.ones_like(errors), errors**2, np.abs(errors), (prediction >= 0) == (rating > 0))
@@ -138,16 +138,16 @@ class DrawnUsers:
     """
 
     def __init__(self, errors: Mapping[str, UserErrors]) -> None:
-        users = np.unique(np.concatenate([own.users for own in errors.values()]))
+        users = np.unique(np.concatenate([run_errors.users for run_errors in errors.values()]))
         self._users = users.size
         self._places = {key: place for place, key in enumerate(errors)}
         width = next(iter(errors.values())).sums.shape[1]
         sums = np.zeros((users.size, len(errors), width))
-        for place, own in enumerate(errors.values()):
-            sums[np.searchsorted(users, own.users), place] = own.sums
+        for place, run_errors in enumerate(errors.values()):
+            sums[np.searchsorted(users, run_errors.users), place] = run_errors.sums
         flat = sums.reshape(users.size, -1)
         observed, replicated = flat.sum(axis=0), resampled_sums(flat)
-        self._totals = [each.reshape(-1, len(errors), width) for each in (observed, replicated)]
+        self._totals = [totals.reshape(-1, len(errors), width) for totals in (observed, replicated)]
 
     def better_by(
         self, metric: Metric, pairs: Sequence[tuple[str, str]], weights: NDArray[np.float64]
@@ -160,11 +160,11 @@ class DrawnUsers:
         ``weights``, shape (pairs,): of the pairs in the mean.
         """
         sign, of_totals = (1 if metric.lower_is_better else -1), METRICS_OF_USERS[metric.column]
-        own, base = ([self._places[key] for key in keys] for keys in zip(*pairs, strict=True))
+        places, base_places = ([self._places[key] for key in keys] for keys in zip(*pairs, strict=True))
         with np.errstate(invalid="ignore"):
             # Of a few users, none may be drawn, which leaves no rating to measure.
             mean, gains = (
-                sign * (of_totals(totals[:, base]) - of_totals(totals[:, own])) @ weights
+                sign * (of_totals(totals[:, base_places]) - of_totals(totals[:, places])) @ weights
                 for totals in self._totals
             )
         better = round(float(mean[0]), _DIGITS)
@@ -178,12 +178,12 @@ class _Pairing(NamedTuple):
     """A result and what it is held against."""
 
     result: ProtocolResult
-    other: ProtocolResult
+    reference: ProtocolResult
     metric: Metric | None
     """None where nothing follows from sums over users."""
     base: str
     names: Sequence[str]
-    """Columns of the other's name, and of the difference and the ends of its interval."""
+    """Columns of the reference's name, and of the difference and the ends of its interval."""
 
 
 def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]) -> list[Row]:
@@ -200,48 +200,48 @@ def with_user_intervals(rows: Sequence[Row], errors: Callable[[str], UserErrors]
         compared = []
         for pairing in _pairings(results, evaluation.metric):
             # Their lines on the same ratings. Every fold counts once, however many seeds it has.
-            folds = list(paired_rows(pairing.result, pairing.other).values())
-            keys = [(_key(own), _key(other)) for same in folds for own, other in same]
+            folds = list(paired_rows(pairing.result, pairing.reference).values())
+            keys = [(_key(row), _key(base_row)) for same in folds for row, base_row in same]
             weights = np.concatenate(
                 [np.empty(0), *(np.full(len(same), 1 / len(folds) / len(same)) for same in folds)]
             )
             if keys:
                 compared.append((pairing, keys, weights))
         used = sorted({key for _, keys, _ in compared for pair in keys for key in pair})
-        drawn = DrawnUsers({key: errors(key) for key in used}) if used else None
-        for (result, other, metric, base, names), keys, weights in compared:
-            columns: Row = {base: other.name}
-            if metric is not None and drawn is not None:
-                mean, low, high = drawn.better_by(metric, keys, weights)
+        resampled = DrawnUsers({key: errors(key) for key in used}) if used else None
+        for (result, reference, metric, base, names), keys, weights in compared:
+            columns: Row = {base: reference.name}
+            if metric is not None and resampled is not None:
+                mean, low, high = resampled.better_by(metric, keys, weights)
                 # Behind the best, more is worse.
                 behind = (-mean, *(None if end is None else -end for end in (high, low)))
                 figures = behind if names == BEHIND else (mean, low, high)
                 columns |= zip(names, figures, strict=True)
             for row in result.rows:
                 added.setdefault(_key(row), {}).update(columns)
-            for row in other.rows if names == BEHIND else ():
-                added.setdefault(_key(row), {})[BEST] = other.name
+            for row in reference.rows if names == BEHIND else ():
+                added.setdefault(_key(row), {})[BEST] = reference.name
     return [{**row, **added.get(_key(row), {})} for row in rows]
 
 
 def _pairings(results: Sequence[ProtocolResult], main: Metric) -> Iterator[_Pairing]:
     """Yield which results that predict the same are held against which, and in which metric."""
-    sums = [each for each in METRICS if each.column in METRICS_OF_USERS]
+    sums = [metric for metric in METRICS if metric.column in METRICS_OF_USERS]
     base, plain = nothing_sent(results), plain_nothing_sent(results)
-    for own in results:
-        if base is not None and own is not base:
-            metrics: list[Metric | None] = [each for each in sums if own.average(each.column)]
+    for result in results:
+        if base is not None and result is not base:
+            metrics: list[Metric | None] = [metric for metric in sums if result.average(metric.column)]
             for metric in metrics or [None]:
-                yield _Pairing(own, base, metric, AGAINST, gain_columns(metric) if metric else ())
+                yield _Pairing(result, base, metric, AGAINST, gain_columns(metric) if metric else ())
     if main.column not in METRICS_OF_USERS:
         return
-    for own in results:
-        knows = own.baseline == NOTHING_SENT or own.has(PUBLIC)
-        if plain is not None and own is not plain and not knows:
-            yield _Pairing(own, plain, main, PLAIN[0], PLAIN[1:])
+    for result in results:
+        knows = result.baseline == NOTHING_SENT or result.has(PUBLIC)
+        if plain is not None and result is not plain and not knows:
+            yield _Pairing(result, plain, main, PLAIN[0], PLAIN[1:])
     for best, others in rivals(results, main):
-        for own in others:
-            yield _Pairing(own, best, main, BEST, BEHIND)
+        for rival in others:
+            yield _Pairing(rival, best, main, BEST, BEHIND)
 
 
 def _key(row: Row) -> str:
@@ -270,7 +270,7 @@ class Tabulation:
         pairs = [self._rows(cell) for cell in ended]
         rows, timings = (
             with_user_intervals([row for row, _ in pairs], self._errors),
-            [own for _, own in pairs],
+            [timing for _, timing in pairs],
         )
         # Every group under each protocol at each budget.
         by_result = grouped_by(

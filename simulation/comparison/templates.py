@@ -193,7 +193,9 @@ class ComparisonConfig(BaseModel):
             name: with_absolute_paths(getattr(self, name)) for name in ("dataset", "evaluation")
         }
         if (others := self.populations) is not None:
-            paths: dict[str, Any] = {"datasets": [with_absolute_paths(each) for each in others.datasets]}
+            paths: dict[str, Any] = {
+                "datasets": [with_absolute_paths(dataset) for dataset in others.datasets]
+            }
             if others.dataset is not None:
                 paths["dataset"] = with_absolute_paths(others.dataset)
             changes["populations"] = others.model_copy(update=paths)
@@ -205,10 +207,10 @@ class ComparisonConfig(BaseModel):
         if self.promises is None:
             return []
         predicted: Predicted = "lists" if self.dataset.holds_sets else "ratings"
-        made = promises(predicted, self.match.epsilon)
+        settings = promises(predicted, self.match.epsilon)
         entries = [
             Entry(name=name, protocol={**values, "privacy": {"epsilon": 1.0, **values["privacy"]}})
-            for name, values in made.items()
+            for name, values in settings.items()
         ]
         return [entry for entry in entries if entry not in self.protocols]
 

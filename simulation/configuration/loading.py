@@ -66,17 +66,17 @@ def checked_parts(given: GivenParts, epsilon: str, overrides: Sequence[str] = ()
     until the configuration is checked: what is in memory is present only as long. Raises InputError when the
     ratings cannot be used, or a part is no mapping. Raises TypeError when there is no such part.
     """
-    known = GivenParts.__annotations__
-    if unknown := sorted(given.keys() - known):
+    argument_names = GivenParts.__annotations__
+    if unknown := sorted(given.keys() - argument_names):
         name, value = unknown[0], dict(given)[unknown[0]]
         if now := _RENAMED.get(name):
             raise TypeError(f"argument {name!r}: an old name; accepted: {now}")
-        found = f"no argument {name!r}; accepted: {', '.join(known)}"
+        message = f"no argument {name!r}; accepted: {', '.join(argument_names)}"
         if isinstance(value, int | float | str):  # which may have its effect as a setting
             key = epsilon if name == "epsilon" else name
             written = f"{key}={[value] if key == 'epsilons' else value}"
-            found += f'; settings of the configuration by overrides=["{written}"]'
-        raise TypeError(found)
+            message += f'; settings of the configuration by overrides=["{written}"]'
+        raise TypeError(message)
     parts: dict[str, Any] = {name: part for name, part in given.items() if part is not None}
     dataset, test = parts.pop("dataset", None), parts.pop("test", None)
     for name, part in parts.items():
@@ -141,8 +141,8 @@ def changed(values: dict[str, Any], overrides: Sequence[str], parts: Mapping[str
 def dataset_at(path: str) -> dict[str, Any]:
     """Return the settings of a file of ratings, or of the folder of their parts, which may have its own."""
     file = os.path.join(os.path.expanduser(path), DATASET)
-    own = strict_yaml.read_yaml(Path(file)) if os.path.isfile(file) else {}
-    return {**own, "kind": "csv", "path": path}
+    settings = strict_yaml.read_yaml(Path(file)) if os.path.isfile(file) else {}
+    return {**settings, "kind": "csv", "path": path}
 
 
 def entries_of(part: Options | Mapping[str, Any]) -> dict[str, Any]:

@@ -125,8 +125,8 @@ def _value_of(key: str, text: str) -> Any:
             raise InputError(where, f"{text!r}, which is no YAML ({error.found})", quoted) from None
         accepted = f"{error.accepted}, with texts such as '>= 5' in quotes"
         raise InputError(error.where, error.found, accepted) from None
-    for name, held in flatten(value).items():
-        if held is None and ":" in name:  # YAML takes {kind:csv} for a key without a value
+    for name, inner in flatten(value).items():
+        if inner is None and ":" in name:  # YAML takes {kind:csv} for a key without a value
             first, _, rest = name.rpartition(".")[2].partition(":")
             accepted = f"a space after a colon: {first}: {rest}" if begins == "{" else quoted
             raise InputError(where, repr(text), accepted)
@@ -144,8 +144,11 @@ def overrides_named(overrides: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        key, typed = error.where.rpartition(": ")[2], dict(each.partition("=")[::2] for each in overrides)
-        if not any(key == own or key.startswith(f"{own}.") for own in typed):
+        key, typed = (
+            error.where.rpartition(": ")[2],
+            dict(override.partition("=")[::2] for override in overrides),
+        )
+        if not any(key == typed_key or key.startswith(f"{typed_key}.") for typed_key in typed):
             raise
         quoted = (
             f": {as_argument(key, typed[key])}"
@@ -224,12 +227,12 @@ def find_configuration(config: str | Path) -> Path:
     Raises InputError when there is neither, with the presets that have the most similar names, or what sets
     the promise that a comparison calls so.
     """
-    path, known = Path(config), presets()
-    if str(config) in known and not path.is_file():
-        return known[str(config)]
+    path, files = Path(config), presets()
+    if str(config) in files and not path.is_file():
+        return files[str(config)]
     if path.exists():
         return path
-    nearest = _promised(path.stem) or ", ".join(get_close_matches(path.stem, known, n=3)) or "see dprec list"
+    nearest = _promised(path.stem) or ", ".join(get_close_matches(path.stem, files, n=3)) or "see dprec list"
     accepted = f"a file (of a comparison, config.yaml of a run in its cells/), or a preset: {nearest}"
     raise InputError(str(config), "neither a file nor a preset", accepted)
 

@@ -14,7 +14,7 @@ from simulation.storage.column import Column, Line
 from simulation.storage.columns import column
 
 if TYPE_CHECKING:
-    from simulation.comparison.differences import Difference, Figure
+    from simulation.comparison.differences import Difference, UnequalFigure
     from simulation.listing import Found
 
 
@@ -63,7 +63,7 @@ def print_difference(difference: Difference, *, as_json: bool) -> None:
         typer.echo("the same settings")
     typer.echo()
     if difference.figures:
-        figures: list[Column[Figure]] = [
+        figures: list[Column[UnequalFigure]] = [
             text_column("protocol", lambda each: each.of),
             text_column("figure", lambda each: each.name),
             Column(first, text=lambda each: _figure(each.first)),

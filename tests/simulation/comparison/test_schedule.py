@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from dprec.mechanisms import MECHANISMS
-from simulation.comparison.cell_runs import Schedule
+from simulation.comparison.cell_runs import CellQueue
 from simulation.comparison.noise import exact_probabilities, noise_edges, sampled_noise
 from simulation.comparison.planning import load_comparison
 from simulation.comparison.templates import Cell
@@ -36,15 +36,15 @@ def cells() -> list[Cell]:
 
 def test_of_what_is_known_the_costliest_come_first(cells: list[Cell]) -> None:
     seconds = {"item-average": 1.0, "blp-mf": 3.0, "isgd": 9.0, "zheng-rr": 2.0}
-    schedule = Schedule([cell for cell in cells if cell.protocol in seconds])
+    queue = CellQueue([cell for cell in cells if cell.protocol in seconds])
     order = []
     for _ in range(8):
-        order += schedule.next()
-        schedule.ended(order[-1], seconds[order[-1].protocol])
+        order += queue.next()
+        queue.ended(order[-1], seconds[order[-1].protocol])
     assert [cell.protocol for cell in order[:4]] == [*seconds]
     assert [cell.protocol for cell in order[4:]] == ["isgd", "blp-mf", "zheng-rr", "item-average"]
     assert [cell.seed for cell in order] == [1] * 4 + [2] * 4
-    assert not schedule
+    assert not queue
 
 
 def test_an_interrupted_comparison_has_the_baselines_and_then_a_run_of_every_protocol() -> None:
@@ -53,10 +53,10 @@ def test_an_interrupted_comparison_has_the_baselines_and_then_a_run_of_every_pro
     cells = load_comparison(values).cells
     baselines = {cell.protocol for cell in cells if cell.baseline}
     named = {cell.protocol for cell in cells} - baselines
-    schedule, order = Schedule(cells), []
-    while schedule:
-        order += schedule.next()
-        schedule.ended(order[-1], 1.0)
+    queue, order = CellQueue(cells), []
+    while queue:
+        order += queue.next()
+        queue.ended(order[-1], 1.0)
     first, then = len(baselines), len(baselines) + len(named)
     assert {cell.protocol for cell in order[:first]} == baselines
     assert {cell.protocol for cell in order[first:then]} == named
@@ -67,9 +67,9 @@ def test_an_interrupted_comparison_has_the_baselines_and_then_a_run_of_every_pro
 
 def test_cells_with_one_fit_run_one_after_the_other(cells: list[Cell]) -> None:
     bounded = [cell for cell in cells if cell.protocol.startswith("one-bit")]
-    schedule, together = Schedule(bounded), []
-    while schedule:
-        together.append([cell.key for cell in schedule.next()])
+    queue, together = CellQueue(bounded), []
+    while queue:
+        together.append([cell.key for cell in queue.next()])
     # The splits of the two seeds differ, and so do the fits; no fit is shared with the objective's.
     assert together == [
         ["one-bit-clear-seed1", "one-bit-output-eps1.0-seed1"],
