@@ -259,7 +259,7 @@ def advice_lines(advice: Advice) -> list[str]:
     order = ", which leaves a random order" if best.in_random_order else ""
     answer = f"send nothing{order}: " if best.baseline == NOTHING_SENT else ""
     lines = [
-        f"within {limits.words}: {answer}{_named(advice.best, advice)}",
+        f"within {limits.words}: {answer}{_in_words(advice.best, advice)}",
         *_against_baseline(advice),
         *_against_popularity(advice),
         f"  {best.trust} model; the server sees {best.server_sees}",
@@ -361,7 +361,7 @@ def _next_better(advice: Advice) -> Iterator[str]:
     limits, privacy, traffic = advice.limits, advice.for_epsilon, advice.for_bytes
     if privacy:
         more = _price_in_privacy(privacy.result, limits)
-        yield f"next better for ε: {_named(privacy, advice)}: {more}"
+        yield f"next better for ε: {_in_words(privacy, advice)}: {more}"
         yield from _other_promise(privacy.result, advice)
     if traffic:
         result = traffic.result
@@ -370,7 +370,7 @@ def _next_better(advice: Advice) -> Iterator[str]:
             " on the network": (result.network_bytes_per_user or 0.0) - limits.max_network_bytes,
         }
         over = listed(f"{count:,.0f} more bytes{where}" for where, count in more_bytes.items() if count > 0)
-        yield f"next better for bytes: {_named(traffic, advice)}: costs {over or 'no more'}"
+        yield f"next better for bytes: {_in_words(traffic, advice)}: costs {over or 'no more'}"
         yield from _other_promise(result, advice)
     if not (privacy or traffic):
         yield "no protocol of this comparison is more accurate, beyond chance, within either limit"
@@ -424,7 +424,7 @@ def _price_in_privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
     return f"costs {'any bound per user: its ε is per rating' if per_rating_only else 'giving up privacy'}"
 
 
-def _named(candidate: Candidate, advice: Advice) -> str:
+def _in_words(candidate: Candidate, advice: Advice) -> str:
     result, metric = candidate.result, advice.metric
     reached = f"{metric.label} {number(candidate.accuracy, metric.digits)}"
     return f"{result.title} {_privacy(result, advice.limits)}, {reached}, {price(result)}"

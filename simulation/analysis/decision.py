@@ -207,8 +207,8 @@ def decision_grid(
         if best is None and less:
             with_less = less[0].result
         if best and less and less[0].better >= in_cell[0].better:
-            shown = less[0].rank - in_cell[0].rank >= shown_from(gain_digits(metric))
-            if not shown or not_significant(best, [less[0].result]):
+            differs = less[0].rank - in_cell[0].rank >= shown_from(gain_digits(metric))
+            if not differs or not_significant(best, [less[0].result]):
                 with_less = less[0].result
         cells.append(GridCell(unit, hides, trust, epsilon, best, against, with_less, tuple(alike)))
     return cells

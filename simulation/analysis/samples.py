@@ -69,11 +69,11 @@ def reversed_by_samples(results: Sequence[ProtocolResult]) -> list[str]:
         reported.add(figures)
         if apart := [(better, worse) for better, worse in permutations(rankings, 2) if worse.below(better)]:
             pairs = len(rankings) * (len(rankings) - 1) // 2
-            notes.append(f"Sampled rankings reverse the order of {_told(apart, pairs, label)}")
+            notes.append(f"Sampled rankings reverse the order of {_reversals_in_words(apart, pairs, label)}")
     return notes
 
 
-def _told(apart: list[tuple[_Ranked, _Ranked]], pairs: int, label: str) -> str:
+def _reversals_in_words(apart: list[tuple[_Ranked, _Ranked]], pairs: int, label: str) -> str:
     """Return how many pairs are reversed, how many of these beyond chance, and the widest of them."""
     sure = [(better, worse) for better, worse in apart if worse.surely_below(better)]
     better, worse = max(
@@ -82,9 +82,9 @@ def _told(apart: list[tuple[_Ranked, _Ranked]], pairs: int, label: str) -> str:
     )
     beyond = f"{len(sure)} of them beyond chance (95 %)" if sure else "none of them beyond chance (95 %)"
     return (
-        f"{len(apart)} of {pairs} pairs by {label}, {beyond}: {_named(better.result)} has "
+        f"{len(apart)} of {pairs} pairs by {label}, {beyond}: {_at_budget(better.result)} has "
         f"{number(better.catalogue, _DIGITS)} over the catalogue and {number(better.sampled, _DIGITS)} "
-        f"in the sample, {_named(worse.result)} {number(worse.catalogue, _DIGITS)} and "
+        f"in the sample, {_at_budget(worse.result)} {number(worse.catalogue, _DIGITS)} and "
         f"{number(worse.sampled, _DIGITS)}. The catalogue is what people are recommended from."
     )
 
@@ -93,5 +93,5 @@ def _above(one: float, other: float) -> bool:
     return round(one, _DIGITS) > round(other, _DIGITS)
 
 
-def _named(result: ProtocolResult) -> str:
+def _at_budget(result: ProtocolResult) -> str:
     return result.name if result.budget is None else f"{result.name} at ε = {result.budget:g}"

@@ -100,14 +100,14 @@ def _dataset(
     if isinstance(dataset, str | Path) and isinstance(test, str | Path):
         return {"kind": "csv", "train_path": str(dataset), "test_path": str(test)}
     if isinstance(dataset, Mapping) and holds_profiles(dataset):
-        return _held(dataset, test, overrides)
+        return _in_memory(dataset, test, overrides)
     if test is not None and isinstance(dataset, Mapping | Dataset | str | Path):
         accepted = "both parts as files, or both as data frames, matrices, arrays or Ratings"
         raise InputError("test", "a test part, beside a data set of another form", accepted)
-    return dataset if isinstance(dataset, Mapping | Dataset) else _held(dataset, test, overrides)
+    return dataset if isinstance(dataset, Mapping | Dataset) else _in_memory(dataset, test, overrides)
 
 
-def _held(dataset: Any, test: Any, overrides: Sequence[str]) -> Dataset:
+def _in_memory(dataset: Any, test: Any, overrides: Sequence[str]) -> Dataset:
     """Return the data set of ratings that a caller holds."""
     values: dict[str, Any] = {}
     for override in overrides:

@@ -57,7 +57,7 @@ def run(
 ) -> None:
     """Run a configuration or a preset, and keep the result."""
     with interrupts_explained(), progress_bar(quiet) as progress:
-        loaded = simulation.load(config, parameters.results_of(set_, devices_dir))
+        loaded = simulation.load(config, parameters.overrides_of(set_, devices_dir))
         folder = parameters.output_folder(output, loaded.name, resume, quiet)
         result = simulation.run(
             loaded,
@@ -105,14 +105,14 @@ def compare(
     if watch and not page:
         raise InputError("--watch", "--no-page", "one of them")
     folder = parameters.output_folder(output, config.stem, resume, quiet)
-    shown = watched(folder) if watch else nullcontext()
-    with interrupts_explained(), shown as address, progress_bar(quiet) as progress:
+    serving = watched(folder) if watch else nullcontext()
+    with interrupts_explained(), serving as address, progress_bar(quiet) as progress:
         if address is not None:
             typer.echo(f"dprec: the page, while it runs: {address}", err=True)
         result = simulation.compare(
             config,
             folder,
-            overrides=[*parameters.results_of(set_, devices_dir), *parameters.narrowed(only, quick)],
+            overrides=[*parameters.overrides_of(set_, devices_dir), *parameters.narrowed(only, quick)],
             jobs=jobs,
             resume=resume,
             users_a_day=users_a_day,
@@ -165,7 +165,7 @@ def attack(
             config,
             folder,
             kinds=kinds or (),
-            overrides=parameters.results_of(set_, devices_dir),
+            overrides=parameters.overrides_of(set_, devices_dir),
             jobs=jobs,
             resume=resume,
             page=page,
@@ -196,8 +196,8 @@ def audit(
     It compares what is sent for two profiles. Ends with exit code 1 if the bound contradicts what the
     configuration promises.
     """
-    results = parameters.results_of(set_, devices_dir)
-    if every == (config is not None) or (every and results):
+    overrides = parameters.overrides_of(set_, devices_dir)
+    if every == (config is not None) or (every and overrides):
         others = "CONFIG, --set or --devices-dir"
         found = f"--all with {others}" if every else "neither CONFIG nor --all"
         raise InputError("audit", found, "CONFIG, or --all alone")
@@ -209,7 +209,7 @@ def audit(
             folder = parameters.output_folder(output, "presets-audit", resume=False, quiet=quiet)
             presets = audit_all(folder, trials=trials, seed=seed, confidence=confidence, progress=progress)
         else:
-            loaded = simulation.load(config, results)
+            loaded = simulation.load(config, overrides)
             folder = parameters.output_folder(output, f"{loaded.name}-audit", resume=False, quiet=quiet)
             result = simulation.audit(
                 loaded,
@@ -254,8 +254,8 @@ def report(
     with progress_bar(quiet, "reading the files") as progress:
         from simulation.pages import report as build_report
 
-        shown = {"png": png, "single_file": single_file, "examples": examples}
-        page = build_report(directory, users_a_day, progress, **shown)
+        drawing_options = {"png": png, "single_file": single_file, "examples": examples}
+        page = build_report(directory, users_a_day, progress, **drawing_options)
     if not quiet:
         from simulation.console.results import print_projection
 
@@ -301,14 +301,14 @@ def advise(
     from simulation.analysis.protocol_results import declared_lines
     from simulation.console.terminal import print_lines
 
-    place = given_or_kept(directory, data)
-    most = "secure-aggregation" if untrusted and trust == "central" else trust
-    trusted = one_of("--trust", most, LEAST_TRUST_FIRST)
-    unit = usual_unit(place) if per is None else one_of("--per", per, COMPARABLE_UNITS)
-    absent = tuple(one_of("--without", each, LEAST_TRUST_FIRST[1:]) for each in without or ())
+    folder = given_or_kept(directory, data)
+    most_trust = "secure-aggregation" if untrusted and trust == "central" else trust
+    trusted = one_of("--trust", most_trust, LEAST_TRUST_FIRST)
+    unit = usual_unit(folder) if per is None else one_of("--per", per, COMPARABLE_UNITS)
+    absent = tuple(one_of("--without", model, LEAST_TRUST_FIRST[1:]) for model in without or ())
     conditions = (trusted, hide_items, claimed, delta)
     limits = AdviceLimits(epsilon, unit, max_bytes, *conditions, max_network_bytes, max_recovered, absent)
-    print_lines([*advice_lines(advice(place, limits, metric)), *declared_lines(place)])
+    print_lines([*advice_lines(advice(folder, limits, metric)), *declared_lines(folder)])
 
 
 @app.command(cls=parameters.PlainHelp, rich_help_panel=_RESULTS)

@@ -12,15 +12,15 @@ from simulation.console.terminal import print_lines, printable
 
 def held_to_contract(name: str, overrides: Sequence[str]) -> None:
     """Print of every rule whether a model keeps it, and what to change; raises RunError for a broken one."""
-    model, found = _named(name, overrides), dict[str, Broken | None]()
+    model, outcomes = _named(name, overrides), dict[str, Broken | None]()
     for rule, broken in verdicts(model):
-        found[rule.name] = broken
+        outcomes[rule.name] = broken
         lines = [f"kept       {rule.name}: {rule.asks}"]
         if broken is not None:
             lines = [f"BROKEN     {rule.name}: {broken.found}", f"           change: {broken.change}"]
         print_lines(map(printable, lines))
-    print_lines(f"not tried  {rule.name}: {rule.asks}" for rule in RULES[len(found) :])
-    if faults := [name for name, broken in found.items() if broken is not None]:
+    print_lines(f"not tried  {rule.name}: {rule.asks}" for rule in RULES[len(outcomes) :])
+    if faults := [name for name, broken in outcomes.items() if broken is not None]:
         raise RunError(f"{reference_of(type(model))} breaks {', '.join(faults)}")
 
 
@@ -33,6 +33,6 @@ def _named(name: str, overrides: Sequence[str]) -> FederatedModel:
     except InputError as error:
         raise InputError(name, error.found, error.accepted) from None
     with within("overrides"):
-        made = read(model, values)
-    check_data(made)
-    return made
+        configured = read(model, values)
+    check_data(configured)
+    return configured

@@ -32,19 +32,19 @@ def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> Non
         raise InputError("overrides", f"beside the component {name}", "a configuration beside them")
     if components:
         values: Any = [component.as_json() for component in components]
-        shown = _components(components)
+        rendered = _components(components)
     else:
         path = _configuration(name)
         if "protocols" in read_yaml(path):
             compared = load_comparison(path, overrides)
-            values, shown = _compared(compared), _comparison(compared, preset_summary(path))
+            values, rendered = _compared(compared), _comparison(compared, preset_summary(path))
         else:
             described = descriptions.describe(load(path, overrides))
-            values, shown = descriptions.as_json(described), _description(described, preset_summary(path))
+            values, rendered = descriptions.as_json(described), _description(described, preset_summary(path))
     if as_json:
         print_json(values)
     else:
-        narrow_console().print(*shown)
+        narrow_console().print(*rendered)
 
 
 def _configuration(name: str) -> Path:
@@ -90,16 +90,16 @@ def _compared(comparison: Comparison) -> dict[str, Any]:
 
 def _comparison(comparison: Comparison, summary: str) -> Iterator[RenderableType]:
     """Yield what a comparison consists of."""
-    held, dataset = _compared(comparison), comparison.config.dataset
-    yield _title(held["name"], summary)
-    delta = "" if held["delta"] is None else f", δ = {held['delta']:g}"
-    budgets = f"{', '.join(f'{each:g}' for each in held['epsilons'])} per {held['per']}{delta}"
-    repeats = f"{plural(len(held['seeds']), 'seed')}, {plural(len(held['folds']) or 1, 'fold')}"
+    contents, dataset = _compared(comparison), comparison.config.dataset
+    yield _title(contents["name"], summary)
+    delta = "" if contents["delta"] is None else f", δ = {contents['delta']:g}"
+    budgets = f"{', '.join(f'{epsilon:g}' for epsilon in contents['epsilons'])} per {contents['per']}{delta}"
+    repeats = f"{plural(len(contents['seeds']), 'seed')}, {plural(len(contents['folds']) or 1, 'fold')}"
     facts = _facts()
     facts.add_row("dataset", Text(f"{dataset.kind}: {summary_of(type(dataset))}"))
-    facts.add_row("protocols", Text(", ".join(held["protocols"])))
-    facts.add_row("epsilon", Text(budgets if held["epsilons"] else "each protocol's own"))
-    facts.add_row("runs", Text(f"{held['runs']:,}, over {repeats}"))
+    facts.add_row("protocols", Text(", ".join(contents["protocols"])))
+    facts.add_row("epsilon", Text(budgets if contents["epsilons"] else "each protocol's own"))
+    facts.add_row("runs", Text(f"{contents['runs']:,}, over {repeats}"))
     yield facts
 
 
@@ -126,10 +126,12 @@ def _components(components: Sequence[ComponentDescription]) -> Iterator[Renderab
             yield Text("It has no settings.\n")
             continue
         table = _headed("default", "accepts", "what it means")
-        for each in component.settings:
-            words = each.words + (f" Published: {_published(each)} ({each.source})." if each.source else "")
-            default = getattr(each.value, "kind", as_in_a_file(each.value))
-            table.add_row(each.key, default, each.accepts, Text(words))
+        for setting in component.settings:
+            words = setting.words + (
+                f" Published: {_published(setting)} ({setting.source})." if setting.source else ""
+            )
+            default = getattr(setting.value, "kind", as_in_a_file(setting.value))
+            table.add_row(setting.key, default, setting.accepts, Text(words))
         yield table
 
 
@@ -175,7 +177,7 @@ def _description(described: Description, summary: str) -> Iterator[RenderableTyp
         settings.add_row(line.key, value, default, f"{_published(line)} ({place})" if line.source else DASH)
     yield settings
     yield Text("beyond the paper:" if described.beyond_the_paper else "beyond the paper: nothing")
-    yield from (Padding(Text(f"- {own}"), (0, 0, 0, 2)) for own in described.beyond_the_paper)
+    yield from (Padding(Text(f"- {deviation}"), (0, 0, 0, 2)) for deviation in described.beyond_the_paper)
 
 
 def _sent_in_words(description: Description) -> str:

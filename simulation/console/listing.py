@@ -19,30 +19,30 @@ if TYPE_CHECKING:
 
 
 def text_column(
-    title: str, said: Callable[[Line], object], rank: int = 0, *, wrapped: bool = False
+    title: str, content_of: Callable[[Line], object], rank: int = 0, *, wrapped: bool = False
 ) -> Column[Line]:
     """Return a column of words, which are anybody's."""
-    return Column(title, holds=str, text=lambda line: text_of(said(line)), rank=rank, wrapped=wrapped)
+    return Column(title, holds=str, text=lambda line: text_of(content_of(line)), rank=rank, wrapped=wrapped)
 
 
-def print_found(found: Sequence[Found], folder: Path, *, as_json: bool) -> None:
+def print_found(entries: Sequence[Found], folder: Path, *, as_json: bool) -> None:
     """Print what a folder holds, a line each."""
     if as_json:
-        print_json([each.values() for each in found])
+        print_json([entry.values() for entry in entries])
         return
-    if not found:
+    if not entries:
         typer.echo(f"no results in {text_of(folder)}")
         return
     columns: list[Column[Found]] = [
-        text_column("", lambda each: each.path),
-        text_column("kind", lambda each: each.kind, rank=3),
-        text_column("what", lambda each: each.what, rank=4, wrapped=True),
-        text_column("changed", lambda each: each.changed.astimezone().strftime("%Y-%m-%d %H:%M"), rank=2),
-        text_column("state", lambda each: each.progress, rank=1),
-        text_column("best", lambda each: each.damage or each.best, wrapped=True),
+        text_column("", lambda entry: entry.path),
+        text_column("kind", lambda entry: entry.kind, rank=3),
+        text_column("what", lambda entry: entry.what, rank=4, wrapped=True),
+        text_column("changed", lambda entry: entry.changed.astimezone().strftime("%Y-%m-%d %H:%M"), rank=2),
+        text_column("state", lambda entry: entry.progress, rank=1),
+        text_column("best", lambda entry: entry.damage or entry.best, wrapped=True),
     ]
-    print_table(columns, found, "dprec ls --json")
-    if any(each.state == "unfinished" for each in found):
+    print_table(columns, entries, "dprec ls --json")
+    if any(entry.state == "unfinished" for entry in entries):
         print_lines(["What is not finished runs, or was interrupted: --resume -o DIR goes on."])
 
 
@@ -64,13 +64,13 @@ def print_difference(difference: Difference, *, as_json: bool) -> None:
     typer.echo()
     if difference.figures:
         figures: list[Column[UnequalFigure]] = [
-            text_column("protocol", lambda each: each.of),
-            text_column("figure", lambda each: each.name),
-            Column(first, text=lambda each: _figure(each.first)),
-            Column(second, text=lambda each: _figure(each.second)),
+            text_column("protocol", lambda figure: figure.of),
+            text_column("figure", lambda figure: figure.name),
+            Column(first, text=lambda figure: _figure(figure.first)),
+            Column(second, text=lambda figure: _figure(figure.second)),
         ]
-        shown = figures[difference.same_ratings is not None :]
-        print_table(shown, difference.figures, "dprec diff --json")
+        columns = figures[difference.same_ratings is not None :]
+        print_table(columns, difference.figures, "dprec diff --json")
     else:
         typer.echo("the same figures")
     only = ((first, difference.only_first), (second, difference.only_second))
@@ -81,10 +81,10 @@ def print_difference(difference: Difference, *, as_json: bool) -> None:
         # What is worse by so much has the ends of its interval the other way round.
         sign, words = (-1, "worse") if gain.mean < 0 else (1, "better")
         ends = (gain.mean, *(gain.low, gain.high)[::sign])
-        by, low, high = (number((own and sign * own) or own, gain.digits) for own in ends)
+        by, low, high = (number((end and sign * end) or end, gain.digits) for end in ends)
         chance = "" if gain.significant else ", not significant"
-        said = f"{second} {words} by {by}{chance}; 95 % interval over users {low} to {high}"
-        lines.append(f"{column(name).title}: {said if gain.mean else 'no difference'}")
+        sentence = f"{second} {words} by {by}{chance}; 95 % interval over users {low} to {high}"
+        lines.append(f"{column(name).title}: {sentence if gain.mean else 'no difference'}")
     print_lines(["", *lines] if lines else [])
 
 

@@ -120,7 +120,7 @@ def _groups_of_presets() -> Iterator[tuple[str, dict[str, str]]]:
 
     def place(group: tuple[str, str]) -> tuple[int, int, str]:
         folder, promise = group
-        trust = next((place for place, each in enumerate(_TRUST) if f" {each} " in promise), -1)
+        trust = next((place for place, model in enumerate(_TRUST) if f" {model} " in promise), -1)
         return list(_FOLDERS).index(folder), trust, promise
 
     for folder, promise in sorted(groups, key=place):

@@ -35,8 +35,8 @@ def integer(text: str) -> int:
 def version_option(program: str) -> Any:
     """Return the option that prints the version of a program and ends it."""
 
-    def printed(asked: bool) -> None:
-        if asked:
+    def printed(requested: bool) -> None:
+        if requested:
             typer.echo(f"{program} {__version__}")
             raise typer.Exit
 
@@ -176,7 +176,7 @@ SaveSplit = Annotated[
 ]
 
 
-def results_of(overrides: list[str] | None, devices_dir: str | None) -> list[str]:
+def overrides_of(overrides: list[str] | None, devices_dir: str | None) -> list[str]:
     """Return all replacements of settings, among them that of the devices' directory."""
     if devices_dir is None:
         return overrides or []
@@ -240,7 +240,7 @@ class PlainHelp(TyperCommand):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             now = _RENAMED.get(error.option_name, "")
-            if any(now in each.opts for each in self.params):
+            if any(now in parameter.opts for parameter in self.params):
                 raise InputError(error.option_name, "an old name", now) from None
             raise
 

@@ -88,10 +88,10 @@ class Lines:
     def __call__(self, stage: str, done: int, planned: int) -> None:
         """Take the state of a stage."""
         self._pace.report(stage, done, planned)
-        shown, before = self._written
-        further = (done - before) * _LINES_PER_STAGE >= max(planned, 1)
+        last_stage, last_done = self._written
+        further = (done - last_done) * _LINES_PER_STAGE >= max(planned, 1)
         now = self._clock()
-        if now - self._written_at < _SECONDS_BETWEEN_LINES or (stage == shown and not further):
+        if now - self._written_at < _SECONDS_BETWEEN_LINES or (stage == last_stage and not further):
             return
         steps = f": {done:,} of {planned:,}" if planned > 1 else ""
         self._write(", ".join(part for part in (f"{stage}{steps}", self._pace.left) if part))
@@ -107,11 +107,11 @@ def progress_bar(quiet: bool, first: str = "reading the configuration") -> Itera
     """
     from simulation.console.terminal import console
 
-    shown = console(stderr=True)
+    terminal = console(stderr=True)
     if quiet:
         yield silent
-    elif shown.is_terminal and not shown.is_dumb_terminal:
-        with bar(shown) as progress:
+    elif terminal.is_terminal and not terminal.is_dumb_terminal:
+        with bar(terminal) as progress:
             progress(first, 0, 0)
             yield progress
     else:
@@ -133,7 +133,7 @@ def bar(console: Console, clock: Clock = time.monotonic) -> Iterator[Progress]:
         def render(self, task: progress.Task) -> str:
             return pace.left
 
-    shown = progress.Progress(
+    display = progress.Progress(
         progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(bar_width=None, table_column=Column(ratio=1, max_width=40)),
         progress.TextColumn("{task.fields[steps]}"),
@@ -143,23 +143,23 @@ def bar(console: Console, clock: Clock = time.monotonic) -> Iterator[Progress]:
         transient=True,
         expand=True,
     )
-    task = shown.add_task("", total=None, steps="")
+    task = display.add_task("", total=None, steps="")
 
     def report(stage: str, done: int, planned: int) -> None:
         another = stage != pace.stage
         pace.report(stage, done, planned)
         # A single step, or an unknown number of them, has no fraction to show.
-        known = planned > 1
-        shown.update(
+        countable = planned > 1
+        display.update(
             task,
             description=stage,
             completed=done,
-            total=planned if known else None,
-            steps=f"{done:,}/{planned:,}" if known else "",
+            total=planned if countable else None,
+            steps=f"{done:,}/{planned:,}" if countable else "",
             refresh=another,  # at once: imports may keep the thread that redraws the bar waiting
         )
 
-    with shown:
+    with display:
         yield report
 
 
@@ -206,9 +206,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         # What a browser on this machine calls it; a name that leads here from outside is another.
-        own = [f"{name}:{self.server.server_port}" for name in (_HOST, "localhost")]
+        own_hosts = [f"{name}:{self.server.server_port}" for name in (_HOST, "localhost")]
         hosts = self.headers.get_all("Host", [])
-        if len(hosts) != 1 or hosts[0] not in own:
+        if len(hosts) != 1 or hosts[0] not in own_hosts:
             self.send_error(HTTPStatus.FORBIDDEN)
             return
         self.server.asked = time.monotonic()
@@ -244,9 +244,9 @@ def policy_of(page: str) -> str:
         tag: base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
         for tag, inside in re.findall(r"<(style|script)>(.*?)</\1>", page, flags=re.DOTALL)
     }
-    own = "; ".join(f"{tag}-src 'sha256-{digest}'" for tag, digest in digests.items())
+    sources = "; ".join(f"{tag}-src 'sha256-{digest}'" for tag, digest in digests.items())
     others = "img-src data:; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'"
-    return f"default-src 'none'; {own}; {others}"
+    return f"default-src 'none'; {sources}; {others}"
 
 
 @contextmanager

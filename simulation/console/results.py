@@ -38,7 +38,14 @@ from simulation.analysis.protocol_results import (
 from simulation.analysis.samples import reversed_by_samples
 from simulation.analysis.vocabulary import QUICK_IN_WORDS, Metric, listed, main_metric, number
 from simulation.configuration.strict_yaml import as_argument
-from simulation.console.terminal import Fitted, fitted, print_json, print_lines, print_table, print_tables
+from simulation.console.terminal import (
+    FittedTable,
+    fitted,
+    print_json,
+    print_lines,
+    print_table,
+    print_tables,
+)
 from simulation.storage.column import Column
 from simulation.storage.columns import FIGURES, column
 from simulation.storage.directories import ATTACK, AUDIT, REPORT, ROUNDS, SUMMARY, TABLE
@@ -65,7 +72,7 @@ _FORMS = ((False, 2, None), (True, 2, None), (True, 1, None), (True, 1, 24), (Tr
 and characters per line of a name, which goes on after a hyphen."""
 
 
-def _of_results(small: SmallTable, width: int | None, marked: Collection[Marked] = ()) -> Fitted:
+def _of_results(small: SmallTable, width: int | None, marked: Collection[Marked] = ()) -> FittedTable:
     """Return a table in the first form that fits with its main columns; others are left out, the last first.
 
     ``marked``: protocols and budgets whose lines have an asterisk.
@@ -73,8 +80,8 @@ def _of_results(small: SmallTable, width: int | None, marked: Collection[Marked]
     forms = _FORMS if small.brief else _FORMS[:1]
     tables = [_in_form(small, width, marked, *form) for form in forms]
     others = len(small.columns) - small.main
-    enough = (each for each in tables if each.left_out <= others)
-    return next(enough, None) or min(tables, key=lambda each: each.left_out)
+    enough = (table for table in tables if table.left_out <= others)
+    return next(enough, None) or min(tables, key=lambda table: table.left_out)
 
 
 def _in_form(
@@ -84,7 +91,7 @@ def _in_form(
     brief: bool,
     gap: int,
     longest_name: int | None,
-) -> Fitted:
+) -> FittedTable:
     """Return a table in one of the forms."""
 
     def name(result: ProtocolResult) -> str:
@@ -94,12 +101,14 @@ def _in_form(
     columns, notes = small.columns, []
     if brief:
         # What is brief goes on in the next line.
-        columns = tuple(replace(each, wrapped=not each.numeric) for each in small.in_brief)
+        columns = tuple(replace(column, wrapped=not column.numeric) for column in small.in_brief)
         notes = brief_notes(small.results)
     ranked = [
-        replace(each, rank=place) for place, each in enumerate([text_column(small.first, name), *columns])
+        replace(column, rank=place) for place, column in enumerate([text_column(small.first, name), *columns])
     ]
-    notes += ["*: named above"] if any((each.name, each.budget) in marked for each in small.results) else []
+    notes += (
+        ["*: named above"] if any((result.name, result.budget) in marked for result in small.results) else []
+    )
     heading = 1 if brief else _HEADING
     return fitted(ranked, small.results, width, small.title, "; ".join(notes), heading, gap)
 
@@ -109,8 +118,8 @@ def print_run(result: RunResult, folder: Path, users_a_day: float | None, saved_
     summary = result.summary
     metric, base = main_metric(summary["accuracy"]), summary.get("nothing_sent")
     if metric is not None and base is not None:
-        said = worse_than_nothing(summary["accuracy"][metric.column], base, metric)
-        print_lines((said, "") if said else ())
+        warning = worse_than_nothing(summary["accuracy"][metric.column], base, metric)
+        print_lines((warning, "") if warning else ())
     print_tables(lambda width: [_of_results(run_table(summary), width)], str(folder / SUMMARY))
     _print_rounds(result.record.rounds, metric, str(folder / ROUNDS))
     print_lines(f"- {note}" for note in result.record.summary.notes)
@@ -123,13 +132,13 @@ def print_run(result: RunResult, folder: Path, users_a_day: float | None, saved_
 _MOST_ROUNDS = 6
 
 
-def _print_rounds(rounds: Sequence[RoundRecord], metric: Metric | None, everything: str) -> None:
+def _print_rounds(rounds: Sequence[RoundRecord], metric: Metric | None, where: str) -> None:
     """Print the first, the last and some rounds in between, if there are several."""
     if len(rounds) > 1:
         places = dict.fromkeys(round(place) for place in np.linspace(0, len(rounds) - 1, _MOST_ROUNDS))
         columns = round_columns(rounds, [] if metric is None else [metric])
         typer.echo()
-        print_table(columns, [rounds[place] for place in places], everything)
+        print_table(columns, [rounds[place] for place in places], where)
 
 
 def comparison_answer(result: ComparisonResult) -> tuple[list[str], set[Marked]]:
@@ -137,21 +146,21 @@ def comparison_answer(result: ComparisonResult) -> tuple[list[str], set[Marked]]
     config = result.comparison.config
     run = {row["name"] for row in result.rows}
     waiting = no_answer_yet({cell.protocol for cell in result.comparison.cells}, run)
-    groups = by_evaluation([each for each in results_of(result.rows) if each.population is None])
-    said, marked = [], set[Marked]()
+    groups = by_evaluation([line for line in results_of(result.rows) if line.population is None])
+    sentences, marked = [], set[Marked]()
     for evaluation, results in groups.items():
         answer = answer_to(
             results, evaluation.metric, config.match.epsilon, config.match.delta, waiting=waiting
         )
         words = ", ".join(distinguishing_words(evaluation, list(groups)))
-        said += [f"{words}: {each}" if words else each for each in answer.sentences]
-        marked |= {(each.best.name, each.best.budget) for each in answer.cells if each.best}
-    return list(dict.fromkeys(said)), marked
+        sentences += [f"{words}: {sentence}" if words else sentence for sentence in answer.sentences]
+        marked |= {(cell.best.name, cell.best.budget) for cell in answer.cells if cell.best}
+    return list(dict.fromkeys(sentences)), marked
 
 
 def comparison_tables(
     rows: Sequence[Row], width: int | None = None, marked: Collection[Marked] = ()
-) -> list[Fitted]:
+) -> list[FittedTable]:
     """Return one table per evaluation, with one line per protocol and epsilon.
 
     ``rows``: the lines of comparison.csv.
@@ -163,8 +172,8 @@ def comparison_tables(
 
 def print_comparison(result: ComparisonResult, users_a_day: float | None) -> None:
     """Print a comparison: its answer, its tables, what a reader must know, and where everything is."""
-    said, marked = comparison_answer(result) if result.rows else ([], set[Marked]())
-    print_lines([*said, *([""] if said else [])])
+    sentences, marked = comparison_answer(result) if result.rows else ([], set[Marked]())
+    print_lines([*sentences, *([""] if sentences else [])])
     print_tables(lambda width: comparison_tables(result.rows, width, marked), _where(result.directory))
     print_lines(f"- {note}" for note in _comparison_notes(result))
     print_lines(f"- Left out: {name}: {why}" for name, why in result.comparison.left_out.items())
@@ -181,11 +190,11 @@ def _comparison_notes(result: ComparisonResult) -> Iterator[str]:
     if (delta := result.comparison.config.match.delta) is not None:
         yield from notes_on_delta(delta, results)
     yield from result.notes_on_ratings()
-    if told := dict.fromkeys(each.name for each in results if each.baseline == TOLD):
-        yield f"Told which items they are tested on, and compared with no other: {listed(list(told))}."
-    for evaluation, own in by_evaluation([each for each in results if each.population is None]).items():
-        yield from same_figures(own, evaluation.metric)
-        yield from reversed_by_samples(own)
+    if informed := dict.fromkeys(result.name for result in results if result.baseline == TOLD):
+        yield f"Told which items they are tested on, and compared with no other: {listed(list(informed))}."
+    for evaluation, group in by_evaluation([line for line in results if line.population is None]).items():
+        yield from same_figures(group, evaluation.metric)
+        yield from reversed_by_samples(group)
 
 
 def conclude_attack(result: RunResult | ComparisonResult, folder: Path, *, quiet: bool) -> None:
@@ -202,16 +211,18 @@ def conclude_attack(result: RunResult | ComparisonResult, folder: Path, *, quiet
                 figure_column("epsilon allows", "", lambda line: line[1].bound, 3),
             ]
             print_table(columns, list(summary.reached.items()), str(folder / ATTACK))
-            print_lines(f"- {note}" for each in summary.performed for note in each.notes)
+            print_lines(f"- {note}" for attack in summary.performed for note in attack.notes)
             _print_places("run", folder)
         return
     if not quiet and result.rows:
         # One line per protocol and epsilon.
-        results = tuple(each for each in results_of(result.rows) if each.population is None)
-        declared = [each for each in FIGURES if (each.key or "").startswith("attacks.")]
-        reached = [each for each in declared if not each.name.endswith(("_baseline", "_bound"))]
-        shown = [declared_column(each) for each in reached if any(own.has(each) for own in results)]
-        small = SmallTable(None, "protocol", (BUDGET, *shown), results)
+        results = tuple(line for line in results_of(result.rows) if line.population is None)
+        declared = [figure for figure in FIGURES if (figure.key or "").startswith("attacks.")]
+        reached = [figure for figure in declared if not figure.name.endswith(("_baseline", "_bound"))]
+        reached_columns = [
+            declared_column(figure) for figure in reached if any(line.has(figure) for line in results)
+        ]
+        small = SmallTable(None, "protocol", (BUDGET, *reached_columns), results)
         print_tables(lambda width: [_of_results(small, width)], _where(result.directory))
     if not quiet:
         _print_places("comparison", result.directory)
@@ -266,11 +277,11 @@ def conclude(audit: Audit, folder: Path, *, as_json: bool, quiet: bool) -> None:
         return f"{finding.defect or 'no evidence against it'}; {finding.strength}"
 
     columns: list[Column[Finding]] = [
-        replace(text_column("test", lambda each: each.test), wrapped=True),
-        replace(text_column("promised for a", lambda each: each.unit), rank=2),
-        figure_column("ε promised", "", lambda each: each.promised, 4),
-        replace(figure_column("ε charged", "", lambda each: each.charged, 4), rank=1),
-        figure_column("ε at least", "", lambda each: each.at_least, 4),
+        replace(text_column("test", lambda finding: finding.test), wrapped=True),
+        replace(text_column("promised for a", lambda finding: finding.unit), rank=2),
+        figure_column("ε promised", "", lambda finding: finding.promised, 4),
+        replace(figure_column("ε charged", "", lambda finding: finding.charged, 4), rank=1),
+        figure_column("ε at least", "", lambda finding: finding.at_least, 4),
         replace(text_column("verdict", verdict), wrapped=True),
     ]
     if as_json:
@@ -278,8 +289,8 @@ def conclude(audit: Audit, folder: Path, *, as_json: bool, quiet: bool) -> None:
     elif not quiet:
         people = f"{audit.trials:,} people per profile"
         caption = f"{people}; all bounds hold together with probability {audit.confidence:g}"
-        everything = f"{folder / AUDIT} and {folder / REPORT}"
-        print_table(columns, audit.findings, everything, caption=caption)
+        files = f"{folder / AUDIT} and {folder / REPORT}"
+        print_table(columns, audit.findings, files, caption=caption)
         _print_places("audit", folder)
     if not audit.holds:
         raise RunError(audit.verdict)
@@ -294,10 +305,12 @@ def conclude_presets(presets: Sequence[PresetAudit], folder: Path, *, as_json: b
         return preset.audit.verdict + (f" (as {preset.same_as})" if preset.same_as else "")
 
     columns: list[Column[PresetAudit]] = [
-        text_column("preset", lambda each: each.name),
-        figure_column("ε promised", "", lambda each: each.audit.promised if each.audit else None, 4),
-        figure_column("ε at least", "", lambda each: each.audit.lower_bound if each.audit else None, 4),
-        replace(figure_column("seconds", "", lambda each: each.seconds if each.audit else None, 1), rank=1),
+        text_column("preset", lambda preset: preset.name),
+        figure_column("ε promised", "", lambda preset: preset.audit.promised if preset.audit else None, 4),
+        figure_column("ε at least", "", lambda preset: preset.audit.lower_bound if preset.audit else None, 4),
+        replace(
+            figure_column("seconds", "", lambda preset: preset.seconds if preset.audit else None, 1), rank=1
+        ),
         replace(text_column("verdict", verdict), wrapped=True),
     ]
     if as_json:
@@ -313,25 +326,25 @@ def conclude_presets(presets: Sequence[PresetAudit], folder: Path, *, as_json: b
 def print_tuning(tuned: Sequence[Tuned], folder: Path) -> None:
     """Print a tuning: a line per configuration, what its trials cost, and where everything is."""
 
-    def value(each: Tuned, trial: Trial | None) -> str:
-        return number(None if trial is None else trial.judgement.value, each.metric.digits)
+    def value(tuning: Tuned, trial: Trial | None) -> str:
+        return number(None if trial is None else trial.judgement.value, tuning.metric.digits)
 
-    def settings(each: Tuned) -> str:
-        best: Mapping[str, Any] = {} if each.best is None else each.best.settings
+    def settings(tuning: Tuned) -> str:
+        best: Mapping[str, Any] = {} if tuning.best is None else tuning.best.settings
         return ", ".join(
             f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
             for key, value in best.items()
         )
 
     columns: list[Column[Tuned]] = [
-        text_column("configuration", lambda each: each.config.name),
-        replace(figure_column("trials", "", lambda each: len(each.trials), 0), rank=1),
-        replace(figure_column("could not run", "", lambda each: each.failed, 0), rank=1),
-        text_column("metric", lambda each: each.metric.label),
-        replace(text_column("as it was", lambda each: value(each, each.start)), holds=float),
-        replace(text_column("best", lambda each: value(each, each.best)), holds=float),
+        text_column("configuration", lambda tuning: tuning.config.name),
+        replace(figure_column("trials", "", lambda tuning: len(tuning.trials), 0), rank=1),
+        replace(figure_column("could not run", "", lambda tuning: tuning.failed, 0), rank=1),
+        text_column("metric", lambda tuning: tuning.metric.label),
+        replace(text_column("as it was", lambda tuning: value(tuning, tuning.start)), holds=float),
+        replace(text_column("best", lambda tuning: value(tuning, tuning.best)), holds=float),
         replace(text_column("best settings", settings), wrapped=True),
     ]
     print_table(columns, tuned, str(folder / TABLE_OF_TRIALS))
-    print_lines(f"- {each.privacy_note}" for each in tuned)
+    print_lines(f"- {tuning.privacy_note}" for tuning in tuned)
     typer.echo(f"tuning directory: {folder}")

@@ -30,23 +30,23 @@ _USUAL_WIDTH = 80
 
 def console(*, stderr: bool = False) -> Console:
     """Return a console; one of no width at all is as wide as a usual one."""
-    made = Console(stderr=stderr, highlight=False)
-    if made.width < 1:
-        made.width = _USUAL_WIDTH
-    return made
+    terminal = Console(stderr=stderr, highlight=False)
+    if terminal.width < 1:
+        terminal.width = _USUAL_WIDTH
+    return terminal
 
 
-def width_of(shown: Console) -> int | None:
+def width_of(terminal: Console) -> int | None:
     """Return the columns that a console has, or None if it is no terminal and COLUMNS does not say."""
-    given = os.environ.get("COLUMNS", "")
-    return shown.width if shown.is_terminal or (given.isdigit() and int(given) > 0) else None
+    columns = os.environ.get("COLUMNS", "")
+    return terminal.width if terminal.is_terminal or (columns.isdigit() and int(columns) > 0) else None
 
 
 def narrow_console() -> Console:
     """Return a console that without a terminal is as wide as a usual one."""
-    made = console()
-    made.width = width_of(made) or _USUAL_WIDTH
-    return made
+    terminal = console()
+    terminal.width = width_of(terminal) or _USUAL_WIDTH
+    return terminal
 
 
 def print_json(values: Any) -> None:
@@ -92,7 +92,7 @@ _NARROWEST_TEXT = 12
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedTable:
     """A table that fits."""
 
     table: Table
@@ -130,7 +130,7 @@ def fitted(
     caption: str = "",
     heading_width: int | None = None,
     gap: int = _GAP,
-) -> Fitted:
+) -> FittedTable:
     """Return the columns that fit as a table; the first by rank is always among them.
 
     ``columns``: not empty.
@@ -138,15 +138,17 @@ def fitted(
     ``heading_width``: characters of a line of a heading, where it goes on in the next one.
     ``gap``: characters between two columns.
     """
-    placed = [_placed(each, lines, each.wrapped and width is not None, heading_width) for each in columns]
+    placed = [
+        _placed(column, lines, column.wrapped and width is not None, heading_width) for column in columns
+    ]
     by_rank = sorted(range(len(placed)), key=lambda place: (columns[place].rank, place))
 
-    def needed(kept: int) -> int:
-        return sum(placed[place][2] for place in by_rank[:kept]) + gap * (kept - 1)
+    def needed(n_columns: int) -> int:
+        return sum(placed[place][2] for place in by_rank[:n_columns]) + gap * (n_columns - 1)
 
-    kept = len(columns)
-    while kept > 1 and width is not None and needed(kept) > width:
-        kept -= 1
+    n_fitting = len(columns)
+    while n_fitting > 1 and width is not None and needed(n_fitting) > width:
+        n_fitting -= 1
     table = Table(
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -158,8 +160,8 @@ def fitted(
         title_justify="left",
         caption_justify="left",
     )
-    shown = sorted(by_rank[:kept])
-    for column, (heading, _, least) in ((columns[place], placed[place]) for place in shown):
+    fitting = sorted(by_rank[:n_fitting])
+    for column, (heading, _, least) in ((columns[place], placed[place]) for place in fitting):
         fits = width is None or least <= width
         table.add_column(
             Text(heading),
@@ -168,37 +170,37 @@ def fitted(
             overflow="fold",
             min_width=least if fits else width,
         )
-    for cells in zip(*(placed[place][1] for place in shown), strict=True):
+    for cells in zip(*(placed[place][1] for place in fitting), strict=True):
         table.add_row(*map(Text, cells))
-    return Fitted(table, needed(kept), len(columns) - kept)
+    return FittedTable(table, needed(n_fitting), len(columns) - n_fitting)
 
 
-def print_tables(make: Callable[[int | None], Sequence[Fitted]], everything: str) -> None:
+def print_tables(make: Callable[[int | None], Sequence[FittedTable]], where: str) -> None:
     """Print tables; on a terminal they fit, and what is left out is said.
 
     ``make``: returns the tables for a width.
-    ``everything``: where all columns are.
+    ``where``: where all columns are.
     """
-    shown_on = console()
-    width = width_of(shown_on)
+    terminal = console()
+    width = width_of(terminal)
     tables = make(width)
     if width is None:
-        shown_on.width = max([_USUAL_WIDTH, *(each.width + _GAP for each in tables)])
-    for place, each in enumerate(tables):
-        shown_on.print(*([""] if place else []), each.table)
-    if left_out := max((each.left_out for each in tables), default=0):
-        print_lines([f"left out in a width of {width}: {left_out} columns; all are in {everything}"])
+        terminal.width = max([_USUAL_WIDTH, *(fitted_table.width + _GAP for fitted_table in tables)])
+    for place, fitted_table in enumerate(tables):
+        terminal.print(*([""] if place else []), fitted_table.table)
+    if left_out := max((fitted_table.left_out for fitted_table in tables), default=0):
+        print_lines([f"left out in a width of {width}: {left_out} columns; all are in {where}"])
 
 
 def print_table(
     columns: Sequence[Column[Line]],
     lines: Sequence[Line],
-    everything: str,
+    where: str,
     title: str | None = None,
     caption: str = "",
 ) -> None:
     """Print a table, as `print_tables` does."""
-    print_tables(lambda width: [fitted(columns, lines, width, title, caption)], everything)
+    print_tables(lambda width: [fitted(columns, lines, width, title, caption)], where)
 
 
 _INPUT, _FAILED, _INTERRUPTED = 2, 1, 130
@@ -230,8 +232,8 @@ def exit_code(command: Callable[[], object], program: str = "dprec") -> int:
         result = command()
         code = result if isinstance(result, int) else 0
     except (InputError, RunError) as error:
-        if own := getattr(error.__cause__, "own", ""):  # of a `dprec.components.CodeError`
-            typer.echo(own, err=True)
+        if user_traceback := getattr(error.__cause__, "own", ""):  # of a `dprec.components.CodeError`
+            typer.echo(user_traceback, err=True)
         _echo_notes(error, program)
         code, line = _of_ours(error)
     except typer.Exit as error:
