@@ -134,12 +134,14 @@ def advise(directory: str | Path, limits: AdviceLimits, metric: str | None = Non
     comparable = [result for result in results if result.data == data]
     if limits.unit == "rating" and all(result.lists for result in comparable):
         raise InputError("--per", "rating, of lists", "--per user, for which lists are compared")
-    every = candidates(comparable, chosen)
+    contenders = candidates(comparable, chosen)
     bases = nothing_sent(comparable), strongest(comparable, POPULARITY)
     quiet, popular = (
-        next((candidate for candidate in every if candidate.result is base), None) for base in bases
+        next((candidate for candidate in contenders if candidate.result is base), None) for base in bases
     )
-    competing = [candidate for candidate in every if candidate.result.baseline not in (NOTHING_SENT, TOLD)]
+    competing = [
+        candidate for candidate in contenders if candidate.result.baseline not in (NOTHING_SENT, TOLD)
+    ]
     allowed = [candidate for candidate in competing if limits.allow(candidate.result)]
     inside = decide(allowed, limits)
     best = next((candidate for candidate in inside if candidate.better), quiet)
@@ -165,7 +167,7 @@ def _advice(
     competing: Sequence[Candidate],
     inside: Sequence[Candidate],
     popularity: Candidate | None,
-    every: Sequence[PopulationCourse],
+    all_courses: Sequence[PopulationCourse],
 ) -> Advice:
     """Return the best within limits with what competes with it, inside of them and outside."""
     beating = {candidate.result.name for candidate in inside if candidate.better}
@@ -195,7 +197,7 @@ def _advice(
         least=min(filter(math.isfinite, losses), default=None),
         for_epsilon=min(cheaply, key=lambda candidate: _more_privacy(candidate.result, limits), default=None),
         for_bytes=min(privately, key=lambda candidate: candidate.result.bytes_per_user or 0.0, default=None),
-        course=course_of(every, best.result),
+        course=course_of(all_courses, best.result),
         popularity=popularity,
     )
 

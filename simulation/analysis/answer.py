@@ -149,10 +149,10 @@ def _without_choice(
 ) -> str:
     """Say that no protocol keeps a budget, and what the most accurate reaches all the same."""
     condition = "has a budget" if budget is None else f"is proved to keep ε = {loss(budget)} per {unit}"
-    every = [candidate for candidate in candidates(results, metric) if candidate.result.baseline is None]
+    competing = [candidate for candidate in candidates(results, metric) if candidate.result.baseline is None]
     # Without a limit, whatever has the budget competes.
     inside = decide(
-        (candidate for candidate in every if candidate.result.budget == budget), Limits(math.inf, unit)
+        (candidate for candidate in competing if candidate.result.budget == budget), Limits(math.inf, unit)
     )
     nearest = next(iter(inside), None)
     if nearest is None:

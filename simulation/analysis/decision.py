@@ -107,16 +107,16 @@ class Candidate:
 
 def candidates(results: Sequence[ProtocolResult], metric: Metric) -> list[Candidate]:
     """Return the results that have a metric, held against nothing sent."""
-    baseline, every = nothing_sent(results), []
+    baseline, contenders = nothing_sent(results), []
     for result in results:
         if (accuracy := result.mean(metric.column)) is not None:
             against = gain(result, baseline, metric) if baseline and result is not baseline else None
             better = baseline is None if against is None else against.better
-            every.append(Candidate(result, accuracy, against, better, metric.sort_key(accuracy)))
-    return every
+            contenders.append(Candidate(result, accuracy, against, better, metric.sort_key(accuracy)))
+    return contenders
 
 
-def decide(every: Iterable[Candidate], limits: Limits) -> list[Candidate]:
+def decide(contenders: Iterable[Candidate], limits: Limits) -> list[Candidate]:
     """Return what is within limits, as it is to be taken: what beats nothing sent first."""
 
     def place(candidate: Candidate) -> tuple[bool, float, float, float, str]:
@@ -124,7 +124,9 @@ def decide(every: Iterable[Candidate], limits: Limits) -> list[Candidate]:
         return not candidate.better, candidate.rank, cost, result.budget or 0.0, result.name
 
     inside = (
-        candidate for candidate in every if limits.allow(candidate.result) and limits.keep(candidate.result)
+        candidate
+        for candidate in contenders
+        if limits.allow(candidate.result) and limits.keep(candidate.result)
     )
     return sorted((candidate for candidate in inside if limits.carry(candidate.result)), key=place)
 

@@ -264,14 +264,14 @@ class ComponentDescription:
 
 def described_components(name: str) -> list[ComponentDescription]:
     """Describe what a name stands for: a kind, ``mechanisms/KIND`` or ``module:Class``; empty if nothing."""
-    every: tuple[Registry[Any], ...] = (*COMPONENT_REGISTRIES, PROTOCOLS)
+    all_registries: tuple[Registry[Any], ...] = (*COMPONENT_REGISTRIES, PROTOCOLS)
     plural, _, kind = name.rpartition("/")
-    registries = [registry for registry in every if plural in ("", f"{registry.name}s")]
+    registries = [registry for registry in all_registries if plural in ("", f"{registry.name}s")]
     if ":" in kind:
         component = kinds.imported(kind, Options)
         registries = [registry for registry in registries if issubclass(component, registry.base)]
         if not registries:
-            accepted = ", ".join(registry.base.__name__ for registry in every)
+            accepted = ", ".join(registry.base.__name__ for registry in all_registries)
             raise InputError(name, "a class that is no component", f"one derived from one of {accepted}")
     else:
         registries = [

@@ -112,15 +112,17 @@ def courses(results: Sequence[ProtocolResult], metric: Metric) -> list[Populatio
     ]
 
 
-def course_of(every: Sequence[PopulationCourse], result: ProtocolResult) -> PopulationCourse | None:
+def course_of(all_courses: Sequence[PopulationCourse], result: ProtocolResult) -> PopulationCourse | None:
     """Return the longest course of a result's protocol at its budget; None if there is none."""
-    of_result = [course for course in every if (course.name, course.budget) == (result.name, result.budget)]
+    of_result = [
+        course for course in all_courses if (course.name, course.budget) == (result.name, result.budget)
+    ]
     return max(of_result, key=lambda course: len(course.points), default=None)
 
 
-def users_needed(every: Sequence[PopulationCourse], result: ProtocolResult) -> str | None:
+def users_needed(all_courses: Sequence[PopulationCourse], result: ProtocolResult) -> str | None:
     """Return how many users a result's protocol needs at its budget; None if that was not tried."""
-    course = course_of(every, result)
+    course = course_of(all_courses, result)
     return None if course is None else course.users_needed
 
 

@@ -71,7 +71,7 @@ def distinguishing_words(evaluation: Evaluation, evaluations: Sequence[Evaluatio
         )
 
     places = zip(*map(described, evaluations), strict=True)
-    return [word for word, every in zip(described(evaluation), places, strict=True) if len(set(every)) > 1]
+    return [word for word, words in zip(described(evaluation), places, strict=True) if len(set(words)) > 1]
 
 
 EPSILON: dict[ComparableUnit, Column[Any]] = {
@@ -463,8 +463,8 @@ class ComparisonFiles:
     @cached_property
     def shown_cells(self) -> list[tuple[ProtocolResult, Path]]:
         """A run of every protocol but baselines: at the reference budget, of the first fold and seed."""
-        every = [result for group in by_evaluation(self.results).values() for result in at_reference(group)]
-        protocols = [(result, self.cells(result)) for result in every if result.baseline is None]
+        results = [result for group in by_evaluation(self.results).values() for result in at_reference(group)]
+        protocols = [(result, self.cells(result)) for result in results if result.baseline is None]
         return [(result, cells[0]) for result, cells in protocols if cells]
 
     @cached_property
@@ -475,8 +475,8 @@ class ComparisonFiles:
     @cached_property
     def summaries(self) -> dict[str, list[Summary]]:
         """The summaries of every protocol's cells, by the protocol's name."""
-        every = ((result.name, cell) for result in self.results for cell in self.cells(result))
-        return grouped_by((name, self.summary(cell)) for name, cell in every)
+        cells = ((result.name, cell) for result in self.results for cell in self.cells(result))
+        return grouped_by((name, self.summary(cell)) for name, cell in cells)
 
     @property
     def matched_unit(self) -> ComparableUnit:
