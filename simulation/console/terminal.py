@@ -138,9 +138,8 @@ def fitted(
     ``heading_width``: characters of a line of a heading, where it goes on in the next one.
     ``gap``: characters between two columns.
     """
-    placed = [
-        _placed(column, lines, column.wrapped and width is not None, heading_width) for column in columns
-    ]
+    limited = width is not None
+    placed = [_placed(column, lines, column.wrapped and limited, heading_width) for column in columns]
     by_rank = sorted(range(len(placed)), key=lambda place: (columns[place].rank, place))
 
     def needed(n_columns: int) -> int:
@@ -166,7 +165,7 @@ def fitted(
         table.add_column(
             Text(heading),
             justify="right" if column.numeric else "left",
-            no_wrap=fits and not (column.wrapped and width is not None),
+            no_wrap=fits and not (column.wrapped and limited),
             overflow="fold",
             min_width=least if fits else width,
         )
