@@ -33,7 +33,7 @@ def figures() -> Iterator[tuple[Path, str]]:
         held = summary(name)
         evaluation, results = next(iter(by_evaluation(held.results).items()))
         # Where budgets are matched per rating, protocols that protect whole users stand beside the others.
-        axis = EpsilonAxis(held.made.unit, asked=True, mixed=held.made.unit == "rating")
+        axis = EpsilonAxis(held.made.unit, requested=True, mixed=held.made.unit == "rating")
         looks = looks_of(results)
         draw: dict[str, Any] = {"metric": evaluation.metric, "looks": looks}
         shown: dict[str, list[Panel]] = {

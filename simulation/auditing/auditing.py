@@ -161,10 +161,10 @@ class Auditor:
             yield from protocol.audit(self)
             return
         for budget in protocol.privacy.alone():
-            each = replace(protocol, privacy=budget)
-            config = self.config.model_copy(update={"protocol": each})
-            alone = replace(self, config=config, promise=replace(self.promise, epsilon=budget.epsilon))
-            for finding in each.audit(alone):
+            with_budget = replace(protocol, privacy=budget)
+            config = self.config.model_copy(update={"protocol": with_budget})
+            auditor = replace(self, config=config, promise=replace(self.promise, epsilon=budget.epsilon))
+            for finding in with_budget.audit(auditor):
                 yield replace(finding, test=f"epsilon {budget.epsilon:g}: {finding.test}")
 
     def of_releases(self, complete: Complete) -> Iterator[Finding]:
@@ -176,10 +176,10 @@ class Auditor:
         seeds = range(self.seed, self.seed + _GROUPS)
         cases = [(size, moved(size, self.scale, seed)) for size in _GROUP_SIZES for seed in seeds]
         tried = [(size, far) for size, far in cases if far is not None]
-        most, farthest = (max(column) for column in zip((0, 0.0), *tried, strict=True))
+        largest, farthest = (max(column) for column in zip((0, 0.0), *tried, strict=True))
         number, share = len(tried), 1 - (1 - _SEEN) ** (1 / max(len(tried), 1))
         covers = (
-            f"in {number} groups of up to {most} made-up users: mixing in {share:.0%} of such "
+            f"in {number} groups of up to {largest} made-up users: mixing in {share:.0%} of such "
             f"groups would be seen with probability {_SEEN:g}, mixing of others would not"
         )
         test = "one user beside others, whose updates must not move"
@@ -202,8 +202,8 @@ class Auditor:
     def of_devices(self) -> Iterator[Finding]:
         """Compare what the devices of people send whose profiles differ, in runs of the protocol."""
         protocol, promise, levels = self.config.protocol, self.promise, self.scale.levels
-        held = course_of(protocol).held_ratings(self._people(of_profiles(1, levels), 1), 0)
-        symbols = protocol.installed.sent_symbols(held)
+        ratings = course_of(protocol).held_ratings(self._people(of_profiles(1, levels), 1), 0)
+        symbols = protocol.installed.sent_symbols(ratings)
 
         def worst(entries: int) -> tuple[int, int]:
             return (1, levels) if symbols is None else symbols.worst_levels(levels, entries)
@@ -211,11 +211,11 @@ class Auditor:
         experiments = planned_for_rounds(1, levels)
         if not protocol.facts.starts_at_random:
             experiments = planned(levels, worst, hides=promise.hides_rated_items)
-        check_memory_of_people(self.trials * max(len(each.profiles) for each in experiments))
-        failure = self.failure / (sum(len(each.questions) for each in experiments) + _SUSPICIONS)
+        check_memory_of_people(self.trials * max(len(experiment.profiles) for experiment in experiments))
+        failure = self.failure / (sum(len(experiment.questions) for experiment in experiments) + _SUSPICIONS)
         # An exact loss that a class from outside declares is computed from nothing.
         if not promise.delta and not declaring(protocol):
-            for test, entries, loss in protocol.installed.exact_losses(held):
+            for test, entries, loss in protocol.installed.exact_losses(ratings):
                 yield exact(test, promise.unit_of(entries), promise.loss(entries), loss)
         runs = len(experiments) + 1
         for done, experiment in enumerate(experiments):
@@ -246,19 +246,19 @@ class Auditor:
         privacy = protocol.privacy
         assert privacy is not None, "a protocol without a budget"
         less = config.model_copy(update={"protocol": replace(protocol, privacy=privacy.scaled(_LESS))})
-        own = (levels, 1) if protocol.facts.starts_at_random else (levels, levels, 1)
+        profile = (levels, 1) if protocol.facts.starts_at_random else (levels, levels, 1)
         # Of implicit data there is one level: an item is there or not.
-        profile, changed = own, (*own[:-1], levels if levels > 1 else 0)
-        people, others = (
-            self._people(Experiment((each,), ()), max(8, self.trials // listening.RUNS))
-            for each in (profile, changed)
+        changed_profile = (*profile[:-1], levels if levels > 1 else 0)
+        people, changed_people = (
+            self._people(Experiment((shared,), ()), max(8, self.trials // listening.RUNS))
+            for shared in (profile, changed_profile)
         )
-        seeds = [config.model_copy(update={"seed": config.seed + run}) for run in range(listening.RUNS)]
+        seeded = [config.model_copy(update={"seed": config.seed + run}) for run in range(listening.RUNS)]
         variants = {
             "noise at two budgets": listening.overhear(less, people),
-            "noise before and after a changed rating": listening.overhear(config, others),
+            "noise before and after a changed rating": listening.overhear(config, changed_people),
         }
-        return [listening.overhear(each, people) for each in seeds], variants
+        return [listening.overhear(of_seed, people) for of_seed in seeded], variants
 
 
 TRIALS = 20_000
@@ -298,7 +298,7 @@ def audit_presets(
         for name, path in presets().items()
         if "protocol" in parse_yaml(path.read_text(encoding="utf-8"), str(path))
     ]
-    known: dict[str, PresetAudit] = {}
+    audited: dict[str, PresetAudit] = {}
     results = []
     for done, name in enumerate(names):
         progress("presets", done, len(names))
@@ -310,14 +310,14 @@ def audit_presets(
         except InputError as error:
             results.append(PresetAudit(name, None, reason=str(error)))
             continue
-        before = known.get(auditor.key)
+        before = audited.get(auditor.key)
         if before is not None and before.audit is not None:
             results.append(PresetAudit(name, replace(before.audit, name=name), same_as=before.name))
             continue
-        known[auditor.key] = PresetAudit(
+        audited[auditor.key] = PresetAudit(
             name, auditor.audit(config.name), seconds=time.perf_counter() - started
         )
-        results.append(known[auditor.key])
+        results.append(audited[auditor.key])
     progress("presets", len(names), len(names))
     return tuple(results)
 
@@ -330,7 +330,7 @@ def audit_all(folder: Path, *, trials: int | None = None, **options: Any) -> tup
     """
     check_unused(folder)
     results = audit_presets(trials=TRIALS if trials is None else trials, **options)
-    values = [each.values() for each in results]
+    values = [preset.values() for preset in results]
     record = json.dumps({**formats.STAMP, "presets": values}, indent=2) + "\n"
     write_files(folder, {AUDIT: record, REPORT: presets_page(values)})
     return results

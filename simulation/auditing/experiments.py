@@ -161,10 +161,10 @@ class Audit:
     @property
     def worst(self) -> Finding:
         """The finding that contradicts the promise most, or the samples that come nearest to it."""
-        eligible = [each for each in self.findings if not each.holds] or [
-            each for each in self.findings if each.promised and not each.exact
+        eligible = [finding for finding in self.findings if not finding.holds] or [
+            finding for finding in self.findings if finding.promised and not finding.exact
         ]
-        return max(eligible, key=lambda each: each.at_least / max(each.promised, 1e-9))
+        return max(eligible, key=lambda finding: finding.at_least / max(finding.promised, 1e-9))
 
     @property
     def promised(self) -> float:
@@ -179,7 +179,10 @@ class Audit:
     @property
     def power(self) -> float:
         """Largest probability with which one of the tests would have detected a leak of twice the promise."""
-        return max((each.power for each in self.findings if each.promised and not each.exact), default=0.0)
+        return max(
+            (finding.power for finding in self.findings if finding.promised and not finding.exact),
+            default=0.0,
+        )
 
     @property
     def verdict(self) -> str:
@@ -188,19 +191,26 @@ class Audit:
         if worst.defect:
             budget = f"epsilon = {worst.promised:.4g} per {worst.unit}"
             return f"{worst.test}: {budget} is promised, but {worst.defect}"
-        partly = "".join(f"; {each.test}: {each.strength}" for each in self.findings if each.covers)
+        partly = "".join(
+            f"; {finding.test}: {finding.strength}" for finding in self.findings if finding.covers
+        )
         likely = f"a twofold leak would be seen with probability {self.power:.2f} or more"
-        seen = likely if self.power >= NOTHING_SEEN else "a twofold leak could not be seen"
-        return f"no evidence against it; {seen}{partly}"
+        strength = likely if self.power >= NOTHING_SEEN else "a twofold leak could not be seen"
+        return f"no evidence against it; {strength}{partly}"
 
     def values(self) -> dict[str, Any]:
         """Return the contents of audit.json."""
         findings = [
-            {**asdict(each), "holds": each.holds, "defect": each.defect, "strength": each.strength}
-            for each in self.findings
+            {
+                **asdict(finding),
+                "holds": finding.holds,
+                "defect": finding.defect,
+                "strength": finding.strength,
+            }
+            for finding in self.findings
         ]
-        for each in findings:
-            del each["covers"]  # its strength has it
+        for fields in findings:
+            del fields["covers"]  # its strength has it
         conclusion = {name: getattr(self, name) for name in _CONCLUSION}
         return {**formats.STAMP, **asdict(self), "findings": findings, **conclusion}
 

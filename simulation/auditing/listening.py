@@ -51,13 +51,13 @@ class Overheard:
         share = 64 // max(1, len(self.reports))
         features = [_byte_features(reports, share) for reports in self.reports]
         columns = [column for symbols in self.symbols for column in symbols.T]
-        whole = np.column_stack([*features, *columns]).astype(np.float32)
+        matrix = np.column_stack([*features, *columns]).astype(np.float32)
         rounds = [numbered(reports, {}) for reports in self.reports]
         return [
             Sent(
                 tuple(column[turn::profiles] for column in rounds),
                 tuple(column[turn::profiles] for column in columns),
-                whole[turn::profiles],
+                matrix[turn::profiles],
             )
             for turn in range(profiles)
         ]
@@ -66,8 +66,8 @@ class Overheard:
 def reduced(config: RunConfig) -> RunConfig:
     """Return a configuration of the least work with the same reports; raises SettingError without noise."""
     place = config.simulation.devices_dir
-    alone = SimulationOptions(backend="local", workers=1, users_per_node="all", devices_dir=place)
-    small = {"protocol": config.protocol.audited(), "dataset": Synthetic(), "simulation": alone}
+    options = SimulationOptions(backend="local", workers=1, users_per_node="all", devices_dir=place)
+    small = {"protocol": config.protocol.audited(), "dataset": Synthetic(), "simulation": options}
     return config.model_copy(update=small)
 
 
@@ -88,7 +88,9 @@ def overhear(config: RunConfig, people: Ratings, *, separating: bool = False) ->
     arrivals = (arrivals_of(reply, 0, np.arange(people.n_users)) for reply in heard.replies)
     rounds = [arrived.reports for arrived in arrivals if arrived is not None]
     symbols = protocol.installed.sent_symbols(course_of(protocol).held_ratings(people, config.seed))
-    decoded = [] if symbols is None else [symbols.decode(*each) for each in enumerate(rounds)]
+    decoded = (
+        [] if symbols is None else [symbols.decode(number, reports) for number, reports in enumerate(rounds)]
+    )
     return Overheard(rounds, decoded, _charged(result))
 
 
@@ -108,10 +110,10 @@ def numbered(reports: Sequence[bytes], numbers: dict[bytes, int]) -> Ints:
     return np.array([numbers.setdefault(report, len(numbers)) for report in reports], dtype=np.int64)
 
 
-def _byte_features(reports: Sequence[bytes], most: int) -> NDArray[np.float32]:
+def _byte_features(reports: Sequence[bytes], limit: int) -> NDArray[np.float32]:
     """Return features of reports as they are sent."""
     lengths = Pieces.of(reports).sizes
-    width = max(1, min(int(lengths.max()), (most - 2) // 8))
+    width = max(1, min(int(lengths.max()), (limit - 2) // 8))
     padded = b"".join([report[:width].ljust(width, b"\0") for report in reports])
     first = np.frombuffer(padded, dtype=np.uint8).reshape(-1, width)
     last = np.frombuffer(b"".join([report[-1:] or b"\0" for report in reports]), dtype=np.uint8)
@@ -130,11 +132,11 @@ def findings_of_questions(config: RunConfig, promise: Promise, people: Ratings) 
     config = _fitting(config, people)
     with open_overheard_session(config.simulation.devices_dir) as heard:
         result = run_in(heard.session, config, people, people.select(np.arange(people.count) == 0))
-        asked = [each for each in heard.requests if each.metadata.message_type in PRICES]
+        requests = [request for request in heard.requests if request.metadata.message_type in PRICES]
         # What each person's device charges for all its answers, by unit.
         devices = {unit: np.zeros(people.n_users) for unit in COMPARABLE_UNITS}
         answered: dict[str, set[int]] = {}
-        for request in asked:
+        for request in requests:
             kind, population = request.metadata.message_type, heard.population(request)
             before = tuple(answered.setdefault(kind, set()))
             for user in range(people.n_users):
@@ -146,22 +148,22 @@ def findings_of_questions(config: RunConfig, promise: Promise, people: Ratings) 
             ledger = result.traffic[f"epsilon_per_{unit}"]
             # Where nothing is proved, the run's ledger has no bound to compare with.
             if np.isfinite(ledger).any():
-                charged, own = np.nan_to_num(ledger), devices[unit]
+                charged, by_device = np.nan_to_num(ledger), devices[unit]
                 # The person whose device charges least or most, beside what the run's ledger charges.
-                worst = int(np.argmax(np.abs(charged - own)))
+                worst = int(np.argmax(np.abs(charged - by_device)))
                 loss, test = float(charged[worst]), f"what devices charge, per {unit}"
-                yield Finding(test, unit, loss, loss, float(own[worst]), exact=True, power=1)
-        last = {each.metadata.message_type: each for each in asked}
-        others = [other for request in last.values() for other in _other_questions(request)]
-        if others:
+                yield Finding(test, unit, loss, loss, float(by_device[worst]), exact=True, power=1)
+        last = {request.metadata.message_type: request for request in requests}
+        other_questions = [question for request in last.values() for question in _other_questions(request)]
+        if other_questions:
             # Reasons of refusals are for a device's owner.
             heeded, LOG.disabled = LOG.disabled, True
             try:
-                further = any(heard.ask(other).has_content() for other in others)
+                further = any(heard.ask(question).has_content() for question in other_questions)
             finally:
                 LOG.disabled = heeded
             # The loss of all rounds, and of one more answer if there was any.
-            loss = promise.epsilon * (1 + 1 / len(asked) if further else 1)
+            loss = promise.epsilon * (1 + 1 / len(requests) if further else 1)
             test = "another question in a round that was answered"
             yield Finding(test, promise.unit, promise.epsilon, loss, None, exact=True, power=1)
 
@@ -191,7 +193,7 @@ def _changed(value: object) -> Iterator[object]:
                 yield value[:place] + bytes([value[place] ^ 1 << bit]) + value[place + 1 :]
     elif isinstance(value, list):
         for index, element in enumerate(value[:_PLACES]):
-            yield from ([*value[:index], other, *value[index + 1 :]] for other in _changed(element))
+            yield from ([*value[:index], flipped, *value[index + 1 :]] for flipped in _changed(element))
 
 
 RUNS = 4
@@ -232,7 +234,8 @@ def _views(close: Pairs, apart: Pairs) -> Iterator[tuple[Sent, Sent]]:
     yield Sent.of_rounds([agree]), Sent.of_rounds([chance])
     edges = [class_edges(learning(side), _CLASSES) for side in apart]
     classes = [
-        [np.searchsorted(*each) for each in zip(edges, pairs, strict=True)] for pairs in (close, apart)
+        [np.searchsorted(ends, column) for ends, column in zip(edges, pairs, strict=True)]
+        for pairs in (close, apart)
     ]
     yield Sent.of_rounds(classes[0]), Sent.of_rounds(classes[1])
 
@@ -251,36 +254,36 @@ def suspicions(
     ``symbols``: what devices send about items, and how it depends on what they sent before.
     ``alike``: whether a first report has the same distribution in all runs.
     """
-    drawn, linked, once = (
+    draws_items, linked, once = (
         (symbols.drawn, symbols.linked, symbols.once) if symbols is not None else (False, False, False)
     )
-    heard = [*runs, *variants.values()]
+    every_run = [*runs, *variants.values()]
     # By run, then by round: the symbols of the first item, or numbers that stand for whole reports.
     numbers: dict[bytes, int] = {}
-    columns = [[numbered(reports, numbers) for reports in each.reports] for each in heard]
+    by_run = [[numbered(reports, numbers) for reports in run.reports] for run in every_run]
     if runs[0].symbols:
-        columns = [[symbols_of_round[:, 0] for symbols_of_round in each.symbols] for each in heard]
-    own = columns[:RUNS]
-    rounds = range(len(own[0]))
-    yield Suspicion("noise of two users", tuple(_of_users(own, by, alike=alike) for by in (1, 2, 3, 5, 8)))
+        by_run = [[symbols_of_round[:, 0] for symbols_of_round in run.symbols] for run in every_run]
+    seeded, others = by_run[:RUNS], by_run[RUNS:]
+    rounds = range(len(seeded[0]))
+    yield Suspicion("noise of two users", tuple(_of_users(seeded, by, alike=alike) for by in (1, 2, 3, 5, 8)))
     if len(rounds) > 1 and not linked:
-        whole = [np.concatenate([columns[at] for columns in own]) for at in rounds]
-        yield Suspicion("noise of two rounds", tuple(starmap(of_one_origin, pairwise(whole))))
+        by_round = [np.concatenate([columns[at] for columns in seeded]) for at in rounds]
+        yield Suspicion("noise of two rounds", tuple(starmap(of_one_origin, pairwise(by_round))))
     if runs[0].symbols and runs[0].symbols[0].shape[1] > 1 and not once:
-        one, other = (np.concatenate([each.symbols[0][:, item] for each in runs]) for item in (0, 1))
+        one, other = (np.concatenate([run.symbols[0][:, item] for run in runs]) for item in (0, 1))
         # Only answers about both can be compared where devices draw which items they answer about.
-        compared = (one > 0) & (other > 0) if drawn else np.ones(one.size, dtype=np.bool_)
+        compared = (one > 0) & (other > 0) if draws_items else np.ones(one.size, dtype=np.bool_)
         if compared.any():
             yield Suspicion("noise of two items", (of_one_origin(one[compared], other[compared]),))
     halves = (
-        [np.concatenate([columns[at] for columns in own[start::2]]) for start in (0, 1)] for at in rounds
+        [np.concatenate([columns[at] for columns in seeded[start::2]]) for start in (0, 1)] for at in rounds
     )
     yield Suspicion("noise of two runs", tuple(starmap(of_one_origin, halves)))
-    for test, other_run in zip(variants, columns[RUNS:], strict=True):
+    for test, variant in zip(variants, others, strict=True):
         pairs = []
-        for one, other in zip(own[0], other_run, strict=True):
-            said = (one > 0) & (other > 0) if once else np.ones(one.size, dtype=np.bool_)
-            pairs.append(of_one_origin(one[said], other[said]))
+        for one, other in zip(seeded[0], variant, strict=True):
+            answered = (one > 0) & (other > 0) if once else np.ones(one.size, dtype=np.bool_)
+            pairs.append(of_one_origin(one[answered], other[answered]))
         yield Suspicion(test, tuple(pairs))
 
 

@@ -35,27 +35,27 @@ _SENSITIVITY, _MIDDLE = 0.1, 0.4
 
 
 def output_findings(
-    given: XMapProtocol, scale: RatingScale, trials: int, seed: int, failure: float
+    protocol: XMapProtocol, scale: RatingScale, trials: int, seed: int, failure: float
 ) -> Iterator[Finding]:
     """Yield how well what is let out tells values apart by as much as one user can move them.
 
     All bounds hold together but with probability ``failure``, for so many draws for each of two neighbours.
     """
-    private = [given.replacement.private, given.recommendation.epsilon is not None]
+    private = [protocol.replacement.private, protocol.recommendation.epsilon is not None]
     failure /= sum(private)
     if private[0]:
-        yield from _of_replacements(given, scale, trials, seed, failure)
+        yield from _of_replacements(protocol, scale, trials, seed, failure)
     if private[1]:
-        yield from _of_neighbors(given, trials, seed, failure)
+        yield from _of_neighbors(protocol, trials, seed, failure)
 
 
 def _of_replacements(
-    given: XMapProtocol, scale: RatingScale, trials: int, seed: int, failure: float
+    protocol: XMapProtocol, scale: RatingScale, trials: int, seed: int, failure: float
 ) -> Iterator[Finding]:
     """Yield the loss of a replacement: of the table, and of what devices send for two tables."""
-    replacement, epsilon = given.replacement, given.replacement.epsilon
+    replacement, epsilon = protocol.replacement, protocol.replacement.epsilon
     assert epsilon is not None, "private replacement without a budget"
-    low = -crossdomain.STEPS if crossdomain.LOWEST[given.graph.similarity] < 0 else 0
+    low = -crossdomain.STEPS if crossdomain.LOWEST[protocol.graph.similarity] < 0 else 0
     tables, targets = [], np.arange(_TARGETS, dtype=np.int64)
     # X-Sim of one source item: a target as high as can be, the others as low, or the reverse. From one to the
     # other, every value moves as far as one user can move it.
@@ -65,14 +65,14 @@ def _of_replacements(
         tables.append(crossdomain.Candidates(np.zeros(1, dtype=np.int64), indptr, targets, steps))
     draws = [
         crossdomain.ReplacementDraws.prepare(
-            table, epsilon, given.sensitivity, _TARGETS, whole_catalogue=replacement.whole_catalogue
+            table, epsilon, protocol.sensitivity, _TARGETS, whole_catalogue=replacement.whole_catalogue
         )
         for table in tables
     ]
     loss = draws[0].channel_beside(draws[1], 0).epsilon
     test = "replacement of an item, from the table"
     yield exact(test, "rating", epsilon, loss)
-    before, after, again = _replaced(given, scale, [*tables, tables[0]], trials, seed)
+    before, after, again = _replaced(protocol, scale, [*tables, tables[0]], trials, seed)
     suspected = [
         Suspicion("replacements of two users", (of_neighbors(before),)),
         Suspicion("replacements of two runs", (of_one_origin(before, again),)),
@@ -84,7 +84,7 @@ def _of_replacements(
 
 
 def _replaced(
-    given: XMapProtocol,
+    protocol: XMapProtocol,
     scale: RatingScale,
     tables: list[crossdomain.Candidates],
     people: int,
@@ -94,7 +94,7 @@ def _replaced(
     profile = (scale.levels, *[0] * _TARGETS)
     population = Experiment((profile,), ()).population(people, scale)
     codec = crossdomain.RowCodec(
-        1 + _TARGETS, _TARGETS, with_steps=True, with_means=given.replacement.deviations
+        1 + _TARGETS, _TARGETS, with_steps=True, with_means=protocol.replacement.deviations
     )
     numbers: dict[bytes, int] = {}
     columns = []
@@ -105,7 +105,7 @@ def _replaced(
                 users_per_node=people,
                 keys=RunKeys.derive(seed, f"table {run}").installed,
                 faults=FaultOptions(),
-                protocol=given.installed,
+                protocol=protocol.installed,
             )
             rows = codec.pack(table.items, codec.rows(table), np.zeros(1, dtype=np.int64))
             request = ReplacementRequest(REPLACEMENT_ROUND, 1, 1 + _TARGETS, rows)
@@ -117,18 +117,18 @@ def _replaced(
     return columns
 
 
-Seen = tuple[Column, Column]
+Served = tuple[Column, Column]
 """Of each item the neighbours, as a number, and the similarity of the first, in classes."""
 
 
-def _server(given: XMapProtocol, items: int, seed: int) -> Callable[..., Seen]:
+def _server(protocol: XMapProtocol, items: int, seed: int) -> Callable[..., Served]:
     """Return a server that predicts so many items, from as many similarities as are given to it."""
-    options, kind, nobody = given.recommendation, given.graph.similarity, sp.csr_array((1, items))
+    options, kind, nobody = protocol.recommendation, protocol.graph.similarity, sp.csr_array((1, items))
     assert options.epsilon is not None, "predictions without a budget"
     rated = crossdomain.RatedItems.of(nobody, kind)
     width = crossdomain.SimilarityNoise.of(options.epsilon).unit.scale * _SENSITIVITY / _PER_SCALE
 
-    def seen(neighbors: int, *similarities: float, user: int = 0) -> Seen:
+    def serve(neighbors: int, *similarities: float, user: int = 0) -> Served:
         recommender = crossdomain.ItemBasedRecommender(
             replace(options, neighbors=neighbors), kind, rated, nobody, seed
         )
@@ -139,37 +139,37 @@ def _server(given: XMapProtocol, items: int, seed: int) -> Callable[..., Seen]:
         binned = np.clip(np.floor((weights[:, 0] - _MIDDLE) / width) + _BINS // 2, 0, _BINS).astype(np.int64)
         return chosen @ (len(similarities) ** np.arange(chosen.shape[1])), binned
 
-    return seen
+    return serve
 
 
-def _of_neighbors(given: XMapProtocol, trials: int, seed: int, failure: float) -> Iterator[Finding]:
+def _of_neighbors(protocol: XMapProtocol, trials: int, seed: int, failure: float) -> Iterator[Finding]:
     """Yield the loss of the neighbours of a prediction, of a similarity, and of a neighbour with its own."""
-    seen, again, epsilon = (
-        _server(given, trials, seed),
-        _server(given, trials, seed + 1),
-        given.recommendation.epsilon,
+    server, reseeded, epsilon = (
+        _server(protocol, trials, seed),
+        _server(protocol, trials, seed + 1),
+        protocol.recommendation.epsilon,
     )
     assert epsilon is not None, "predictions without a budget"
     up, down = _MIDDLE + _SENSITIVITY, _MIDDLE - _SENSITIVITY
-    own, of_another = (seen(1, _MIDDLE, user=user)[1] for user in (0, 1))
+    of_one, another = (server(1, _MIDDLE, user=user)[1] for user in (0, 1))
     suspected = [
-        Suspicion("noise of two users", (of_one_origin(own, of_another),)),
-        Suspicion("noise of two items", (of_neighbors(own),)),
-        Suspicion("noise of two runs", (of_one_origin(own, again(1, _MIDDLE)[1]),)),
+        Suspicion("noise of two users", (of_one_origin(of_one, another),)),
+        Suspicion("noise of two items", (of_neighbors(of_one),)),
+        Suspicion("noise of two runs", (of_one_origin(of_one, reseeded(1, _MIDDLE)[1]),)),
     ]
     failure /= 3 + len(suspected)
-    both = [
-        chosen * (_BINS + 1) + weight for chosen, weight in (seen(1, _MIDDLE, _MIDDLE), seen(1, up, down))
+    pairs = [
+        chosen * (_BINS + 1) + weight for chosen, weight in (server(1, _MIDDLE, _MIDDLE), server(1, up, down))
     ]
     compared: list[tuple[str, float, Column, Column]] = [
         (
             "neighbours of a prediction",
             epsilon / 2,
-            seen(2, _MIDDLE, _MIDDLE, _MIDDLE)[0],
-            seen(2, up, down, down)[0],
+            server(2, _MIDDLE, _MIDDLE, _MIDDLE)[0],
+            server(2, up, down, down)[0],
         ),
-        ("a similarity of a prediction", epsilon / 2, own, seen(1, up)[1]),
-        ("a neighbour and its similarity", epsilon, both[0], both[1]),
+        ("a similarity of a prediction", epsilon / 2, of_one, server(1, up)[1]),
+        ("a neighbour and its similarity", epsilon, pairs[0], pairs[1]),
     ]
     for test, promised, one, other in compared:
         yield sampled(test, "rating", promised, [(Sent.of_rounds([one]), Sent.of_rounds([other]))], failure)
@@ -204,7 +204,9 @@ def release_findings(
         edges = class_edges(np.concatenate([learning(base), learning(other)]), _CLASSES)
         sides = []
         for released in (base, other):
-            classes = tuple(np.searchsorted(*each) for each in zip(edges.T, released.T, strict=True))
+            classes = tuple(
+                np.searchsorted(ends, entry) for ends, entry in zip(edges.T, released.T, strict=True)
+            )
             nothing = np.zeros(len(released), dtype=np.int64)
             sides.append(Sent((nothing,), classes, released.astype(np.float32)))
         about = test, promise.unit_of(entries), promise.loss(entries)

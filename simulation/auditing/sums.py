@@ -52,7 +52,7 @@ def sum_findings(
     longest, apart = _extents(released, seed)
     loss = released.epsilon(promise.delta, longest)
     yield exact("the longest of some contributions", "user", promise.epsilon, loss)
-    between, loss = (released.epsilon(promise.delta, each, "replace-one") for each in (1.0, apart))
+    between, loss = (released.epsilon(promise.delta, distance, "replace-one") for distance in (1.0, apart))
     yield exact("two contributions that are far apart", "user", between, loss)
     aggregation, multipliers = released.aggregation, released.multipliers
     suspected: list[Suspicion] = []
@@ -62,7 +62,7 @@ def sum_findings(
     else:
         at_larger, test = released.epsilon(_LARGER_DELTA), "a whole profile, in the sums of all rounds"
         if aggregation.devices_add_noise:
-            multipliers = (float(sum(each**-2 for each in multipliers) ** -0.5),)
+            multipliers = (float(sum(multiplier**-2 for multiplier in multipliers) ** -0.5),)
             secure = cast(SecureAggregation, aggregation)
             test = f"a whole profile, in the total less the noise of {secure.colluders} colluding devices"
             aggregation = _among(secure, (*_FEW, 4 * secure.colluders))
@@ -72,10 +72,10 @@ def sum_findings(
             suspected = list(_suspicions(releases, multipliers, trials, seed))
         pair = _with_and_without(aggregation, releases, multipliers, trials, seed, released.sensitivity)
     failure /= 2 + len(suspected)
-    whole = sampled(test, "user", promise.epsilon, [pair], failure, promise.delta)
+    finding = sampled(test, "user", promise.epsilon, [pair], failure, promise.delta)
     # At a small delta, a few trials show nothing.
-    if whole.defect or whole.power >= NOTHING_SEEN:
-        yield whole
+    if finding.defect or finding.power >= NOTHING_SEEN:
+        yield finding
     also = f"{test}, but for a probability of {_LARGER_DELTA:g}"
     yield sampled(also, "user", at_larger, [pair], failure, _LARGER_DELTA)
     yield from (suspicion.finding(failure) for suspicion in suspected)
@@ -93,21 +93,21 @@ def _with_and_without(
 
     All releases are seen along the contribution, and of each number whether it is in a tail, and where.
     """
-    most = np.array([0, 1]), np.zeros(1, dtype=np.int32), np.array([1 << statistics.TARGET_BITS])
-    alone = statistics.StatisticsContributions(*most, np.ones((1, 1), dtype=np.float32))
-    contribution: Floats = _summed(aggregation, alone, 1, 0.0, np.ones((2, 1), dtype=np.uint64))[0]
+    parts = np.array([0, 1]), np.zeros(1, dtype=np.int32), np.array([1 << statistics.TARGET_BITS])
+    largest = statistics.StatisticsContributions(*parts, np.ones((1, 1), dtype=np.float32))
+    contribution: Floats = _summed(aggregation, largest, 1, 0.0, np.ones((2, 1), dtype=np.uint64))[0]
     precisions, moved = np.array([multiplier**-2 for multiplier in multipliers]), sensitivity * contribution
     # A contribution is 1 long: bins of a quarter of the noise tell all that matters.
     width = max(float(precisions.sum() ** -0.5) / 4, 1 / 16)
     step, sides = float(np.abs(contribution).min()) / 4, []
     for side in (0, 1):
-        seen = [numbers if side else numbers + moved for numbers in releases(trials, seed + side, 0)]
-        along = [numbers @ contribution for numbers in seen]
-        whole: Floats = np.tensordot(precisions / precisions.sum(), np.array(along), 1)
-        binned = np.clip(np.floor(whole / width) + _BINS // 2, 0, _BINS).astype(np.int64)
+        sums = [numbers if side else numbers + moved for numbers in releases(trials, seed + side, 0)]
+        along = [numbers @ contribution for numbers in sums]
+        weighted: Floats = np.tensordot(precisions / precisions.sum(), np.array(along), 1)
+        binned = np.clip(np.floor(weighted / width) + _BINS // 2, 0, _BINS).astype(np.int64)
         tails = tuple(
             _tail(numbers[:, column], multiplier, step)
-            for numbers, multiplier in zip(seen, multipliers, strict=True)
+            for numbers, multiplier in zip(sums, multipliers, strict=True)
             for column in range(numbers.shape[1])
         )
         sides.append(Sent((binned,), tails, np.zeros((binned.size, 0), dtype=np.float32)))
@@ -159,16 +159,16 @@ def _suspicions(
             for numbers, multiplier in zip(releases(trials, seed, total), multipliers, strict=True)
         ]
 
-    own = classes(seed)
-    if len(own) > 1:
-        rounds = tuple(of_one_origin(one, other) for one, other in pairwise([*own, own[0]]))
+    noise = classes(seed)
+    if len(noise) > 1:
+        rounds = tuple(of_one_origin(one, other) for one, other in pairwise([*noise, noise[0]]))
         yield Suspicion("noise of two rounds", rounds)
-    yield Suspicion("noise of two items", tuple(map(of_neighbors, own)))
-    for test, others in (
+    yield Suspicion("noise of two items", tuple(map(of_neighbors, noise)))
+    for test, other_noise in (
         ("noise of two runs", classes(seed + 1)),
         ("noise of other sums", classes(seed, total=1)),
     ):
-        yield Suspicion(test, tuple(map(of_one_origin, own, others)))
+        yield Suspicion(test, tuple(map(of_one_origin, noise, other_noise)))
 
 
 def _of_counts(released: NoisySums, delta: float, trials: int, seed: int) -> tuple[tuple[Sent, Sent], float]:
@@ -192,8 +192,8 @@ def _of_counts(released: NoisySums, delta: float, trials: int, seed: int) -> tup
             reports = aggregation.encode(nothing, layout, multiplier, draws)
             counts.append(aggregation.decode(reports, layout, multiplier)[1].total[:at_once])
         # How often each of so many messages is a fake, and each of as many others.
-        own, other = np.concatenate(counts)[: 2 * trials].reshape(2, trials)
-        sides.append(Sent.of_rounds([own, other + 1] if side else [own + 1, other]))
+        one, other = np.concatenate(counts)[: 2 * trials].reshape(2, trials)
+        sides.append(Sent.of_rounds([one, other + 1] if side else [one + 1, other]))
     mechanism = aggregation.cost(multiplier, released.sensitivity).mechanism
     assert mechanism is not None
     adjacency: accounting.Adjacency = "add-or-remove-one" if released.sensitivity == 1 else "replace-one"
@@ -207,10 +207,10 @@ def _without_ratings(
     """Return the contributions of as few honest devices as are tolerated, and the keys of their noise."""
     devices = cast(SecureAggregation | ShuffledAggregation, aggregation)
     assert devices.users is not None
-    left = honest_shares(devices.users, devices.dropouts, devices.colluders)
-    nothing = np.zeros(left + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int64)
-    keys = words(seed, "devices of a total", 0, 2 * left).reshape(2, left)
-    return statistics.StatisticsContributions(*nothing, np.ones((left, 1), np.float32)), keys
+    n_devices = honest_shares(devices.users, devices.dropouts, devices.colluders)
+    nothing = np.zeros(n_devices + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int64)
+    keys = words(seed, "devices of a total", 0, 2 * n_devices).reshape(2, n_devices)
+    return statistics.StatisticsContributions(*nothing, np.ones((n_devices, 1), np.float32)), keys
 
 
 def _summed(
@@ -244,15 +244,15 @@ def _extents(released: NoisySums, seed: int) -> tuple[float, float]:
         differences = [
             replace(one, numbers=one.total - other.total, places=None) for one, other in combinations(sums, 2)
         ]
-        longest = max([longest, *(aggregation.length(each, layout, 0.0) for each in sums)])
-        apart = max([apart, *(aggregation.length(each, layout, 0.0) for each in differences)])
+        longest = max([longest, *(aggregation.length(total, layout, 0.0) for total in sums)])
+        apart = max([apart, *(aggregation.length(difference, layout, 0.0) for difference in differences)])
     return longest, apart / aggregation.farthest(released.farthest)
 
 
 def _among(aggregation: AggregationT, sizes: Iterable[int]) -> AggregationT:
     """Return the aggregation for about as few devices as it accepts, so that totals are quickly made."""
-    *tried, most = sizes
+    *tried, largest = sizes
     for users in tried:
         with suppress(SettingError):
             return aggregation.among(users)
-    return aggregation.among(most)
+    return aggregation.among(largest)

@@ -40,8 +40,8 @@ def audit_page(values: _Values) -> str:
 
 def presets_page(presets: Sequence[_Values]) -> str:
     """Return the page of an audit of all presets, from their names, audit.json, or why there is none."""
-    audits = [each["audit"] for each in presets if each["audit"]]
-    own = [each["audit"] for each in presets if each["audit"] and not each["same_as"]]
+    audits = [preset["audit"] for preset in presets if preset["audit"]]
+    distinct = [preset["audit"] for preset in presets if preset["audit"] and not preset["same_as"]]
 
     def verdict(preset: _Values) -> str:
         if audit := preset["audit"]:
@@ -61,7 +61,7 @@ def presets_page(presets: Sequence[_Values]) -> str:
     ]
     overview = table("All presets", columns, presets)
     sections = [Section("presets", "What every preset promises", (overview,), folded=False)]
-    sections += [_findings(own, folded=True)] if own else []
+    sections += [_findings(distinct, folded=True)] if distinct else []
     words = "What devices send, audited for every preset; presets that send the same are audited once."
     return _page("All presets", words, _presets_sentence(audits, len(presets)), sections)
 
@@ -101,36 +101,42 @@ def _findings(audits: Sequence[_Values], *, folded: bool) -> Section:
         figure_column("ε promised", "", itemgetter("promised"), loss),
         figure_column("ε charged", "by the ledger", itemgetter("charged"), loss),
         figure_column("ε at least", "measured", itemgetter("at_least"), loss),
-        text_column("verdict", lambda each: each["defect"] or _STANDS),
+        text_column("verdict", lambda finding: finding["defect"] or _STANDS),
         Column(
             "strength",
             _SEEN,
-            value=lambda each: 1.0 if each["exact"] else each["power"],
+            value=lambda finding: 1.0 if finding["exact"] else finding["power"],
             text=strength,
             holds=float,
         ),
     ]
-    tables: list[Markup] = [table(f"Tests of {each['name']}", columns, each["findings"]) for each in audits]
+    tables: list[Markup] = [
+        table(f"Tests of {audit['name']}", columns, audit["findings"]) for audit in audits
+    ]
     reading = _READING.format(audits[0]["trials"], audits[0]["confidence"])
     return Section("findings", "What every test measured", (*tables, reading), folded)
 
 
 def _audit_sentence(values: _Values) -> str:
     """Return what an audit found, in a sentence or two."""
-    broken = [each for each in values["findings"] if not each["holds"]]
+    broken = [finding for finding in values["findings"] if not finding["holds"]]
     if broken:
-        found = [f"{each['test']}, {_promise(each)}: {each['defect']}" for each in broken]
-        return f"The promise is broken. {'; '.join(found)}."
+        breaches = [f"{finding['test']}, {_promise(finding)}: {finding['defect']}" for finding in broken]
+        return f"The promise is broken. {'; '.join(breaches)}."
     figures = values["promised"], values["lower_bound"]
-    nearest = next(each for each in values["findings"] if (each["promised"], each["at_least"]) == figures)
+    nearest = next(
+        finding for finding in values["findings"] if (finding["promised"], finding["at_least"]) == figures
+    )
     # Of these, the exact loss is not that of all cases.
-    partly = [each for each in values["findings"] if each["exact"] and each["strength"] != "exact"]
+    partly = [
+        finding for finding in values["findings"] if finding["exact"] and finding["strength"] != "exact"
+    ]
     power = values["power"]
     return (
         f"No evidence against the promise of {_promise(nearest)}: what devices sent proves a loss of at "
         f"least {loss(nearest['at_least'])} ({nearest['test']}). The audit is {_word(power)}: it would see "
         f"a leak of twice the promise with probability {_probability(power)}."
-        + "".join(f" {each['test']}: {each['strength']}." for each in partly)
+        + "".join(f" {finding['test']}: {finding['strength']}." for finding in partly)
     )
 
 
@@ -141,11 +147,11 @@ def _promise(finding: _Values) -> str:
 def _presets_sentence(audits: Sequence[_Values], presets: int) -> str:
     """Return what an audit of all presets found, in a sentence or two."""
     broken = [audit["name"] for audit in audits if not audit["holds"]]
-    found = f"The promises of {listed(broken)} are broken" if broken else "No promise was found broken"
+    verdict = f"The promises of {listed(broken)} are broken" if broken else "No promise was found broken"
     strengths = [_word(audit["power"]) for audit in audits]
     counted = [f"{strengths.count(word)} {word}" for word in _STRENGTHS if word in strengths]
     strong = f" Of the audits, {listed(counted)}." if counted else ""
-    others = presets - len(audits)
-    verb = "promises" if others == 1 else "promise"
-    left_out = f" {plural(others, 'preset')} {verb} nothing that can be tested." if others else ""
-    return f"{found}, of {plural(len(audits), 'preset')} that promise something.{strong}{left_out}"
+    untested = presets - len(audits)
+    verb = "promises" if untested == 1 else "promise"
+    left_out = f" {plural(untested, 'preset')} {verb} nothing that can be tested." if untested else ""
+    return f"{verdict}, of {plural(len(audits), 'preset')} that promise something.{strong}{left_out}"

@@ -186,7 +186,7 @@ def run_html(summary: Mapping[str, Any]) -> str:
 
 def comparison_html(rows: Sequence[Row], name: str) -> str:
     """Return the tables of a comparison as HTML, one per evaluation."""
-    return "".join(_html(each, name) for each in tables_of_comparison(rows))
+    return "".join(_html(small, name) for small in tables_of_comparison(rows))
 
 
 def _html(small: SmallTable, name: str) -> str:
@@ -238,13 +238,13 @@ def _section(place: str, path: Path) -> str:
     """Return what the page of a run says as a folded section, with identifiers of its own."""
     page = path.read_text(encoding="utf-8")
     content = page.partition('<main id="main">')[2].rpartition("</main>")[0]
-    own = set(_IDENTIFIER.findall(content))
+    identifiers = set(_IDENTIFIER.findall(content))
 
     def renamed(reference: re.Match[str]) -> str:
-        names = (f"{place}-{each}" if each in own else each for each in reference[2].split(" "))
+        names = (f"{place}-{name}" if name in identifiers else name for name in reference[2].split(" "))
         return reference[1] + " ".join(names)
 
-    content = _REFERENCE.sub(renamed, _IDENTIFIER.sub(lambda found: f"{place}-{found[0]}", content))
+    content = _REFERENCE.sub(renamed, _IDENTIFIER.sub(lambda match: f"{place}-{match[0]}", content))
     heading = f'<h2 id="{place}">One run: {escape(path.parent.name)}</h2>'
     return (
         f'<section aria-labelledby="{place}">\n<details class="folded">\n<summary>{heading}</summary>\n'

@@ -78,10 +78,12 @@ def _series(
     spent: str | None = None,
 ) -> list[Series]:
     """Return the results of one protocol at some places, from left to right; nothing without a place."""
-    known = [(x, own, result) for x, result in points if x and (own := result.average(metric.column))]
-    known.sort(key=lambda point: point[0])
+    placed = [
+        (x, accuracy, result) for x, result in points if x and (accuracy := result.average(metric.column))
+    ]
+    placed.sort(key=lambda point: point[0])
     words = []
-    for _, average, result in known:
+    for _, average, result in placed:
         budget = "" if result.budget is None else f", ε {loss(result.budget)}"
         if result.population is not None:
             represented = result.mean(REPRESENTS)
@@ -89,13 +91,13 @@ def _series(
             budget += f", {users:,.0f} users" + (" by τ" if represented else "")
         price = "" if result.bytes_per_user is None else f"{size(result.bytes_per_user)} per user"
         reached = f"{metric.label} {with_spread(average, metric.digits)}"
-        said = [f"{printable(result.name)}{budget}: {reached}", spent or price]
-        words.append(", ".join(filter(None, said)))
-    if not known:
+        parts = [f"{printable(result.name)}{budget}: {reached}", spent or price]
+        words.append(", ".join(filter(None, parts)))
+    if not placed:
         return []
-    figures = [(x, average.mean, average.deviation) for x, average, _ in known]
+    figures = [(x, average.mean, average.deviation) for x, average, _ in placed]
     x, mean, deviation = np.array(figures, dtype=np.float64).T
-    return [Series(known[0][2].name, label, x, mean, words, deviation)]
+    return [Series(placed[0][2].name, label, x, mean, words, deviation)]
 
 
 def _across(results: Sequence[ProtocolResult], metric: Metric, ax: Axes) -> list[Series]:
@@ -132,14 +134,15 @@ def scale_accuracy(
     ``ends``: of error bars.
     """
     key = metric.sort_key
-    turned = {name: [key(value) for value in own] for name, own in values.items() if len(own)}
+    turned = {name: [key(value) for value in series] for name, series in values.items() if len(series)}
     limit = _worst_shown(turned)
-    shown = [value for own in turned.values() for value in own if value <= limit] or [key(0.0), key(1.0)]
+    on_scale = [value for series in turned.values() for value in series if value <= limit]
+    on_scale = on_scale or [key(0.0), key(1.0)]
     off = {name: [value for value in values[name] if key(value) > limit] for name in turned}
-    beyond = {name: own for name, own in off.items() if own}
-    most = limit + _FEW * (limit - min(shown)) if beyond else math.inf
-    shown += [key(end) for end in ends if key(end) <= most]
-    low, high = sorted((key(min(shown)), key(max(shown))))
+    beyond = {name: series for name, series in off.items() if series}
+    last_end = limit + _FEW * (limit - min(on_scale)) if beyond else math.inf
+    on_scale += [key(end) for end in ends if key(end) <= last_end]
+    low, high = sorted((key(min(on_scale)), key(max(on_scale))))
     if metric.lower_is_better and 0 < _WIDE_RANGE * low < high:
         log_axis(ax.yaxis, [low, high])
     else:
@@ -147,17 +150,17 @@ def scale_accuracy(
         ax.set_ylim(low - margin, high + margin)
     # A name stays beside its values.
     spans = [
-        f"{name} {' to '.join(dict.fromkeys([short(min(own)), short(max(own))]))}".replace(" ", "\xa0")
-        for name, own in beyond.items()
+        f"{name} {' to '.join(dict.fromkeys([short(min(series)), short(max(series))]))}".replace(" ", "\xa0")
+        for name, series in beyond.items()
     ]
     return [f"{'↑' if metric.lower_is_better else '↓'} off the scale: {', '.join(spans)}"] if spans else []
 
 
 def _worst_shown(values: Mapping[str, Sequence[float]]) -> float:
     """Return the highest value to show; a few beyond a gap wider than the range of all others are not."""
-    ordered = sorted(value for own in values.values() for value in own)
+    ordered = sorted(value for series in values.values() for value in series)
     for low, high in pairwise(ordered):
-        beyond = sum(max(own) > low for own in values.values())
+        beyond = sum(max(series) > low for series in values.values())
         if high - low > low - ordered[0] and beyond <= _FEW * len(values):
             return low
     return ordered[-1] if ordered else 1.0
@@ -168,36 +171,40 @@ def _draw(
     handles: Sequence[Artist] = (),
 ) -> None:  # fmt: skip
     """Draw at most six named lines, the others thin and grey, and baselines behind them."""
-    errors = [(each.y, each.deviation) for each in series if each.deviation is not None]
+    errors = [(line.y, line.deviation) for line in series if line.deviation is not None]
     ends = np.concatenate([[], *(y + sign * deviation for y, deviation in errors for sign in (-1, 1))])
     values: dict[str, list[float]] = {}
-    for each in series:
-        values.setdefault(each.label, []).extend(each.y.tolist())
+    for line in series:
+        values.setdefault(line.label, []).extend(line.y.tolist())
     titled(ax, title, *scale_accuracy(ax, metric, values, ends[np.isfinite(ends)].tolist()), x=x)
-    protocols = {each.name: each for each in series if not each.baseline}
+    protocols = {line.name: line for line in series if not line.baseline}
     # What lies across has no price.
     prices = {
         name: [
-            (x if each.words else math.inf, metric.sort_key(y)) for x, y in zip(each.x, each.y, strict=True)
+            (x if line.words else math.inf, metric.sort_key(y)) for x, y in zip(line.x, line.y, strict=True)
         ]
-        for name, each in protocols.items()
+        for name, line in protocols.items()
     }
     apart = told_apart(most_telling(prices), looks)
-    behind = [each for each in series if each.name not in apart]
+    behind = [line for line in series if line.name not in apart]
     entries = _draw_behind(ax, behind, metric, looks)
     for name in reversed(apart):
-        each, look = protocols[name], apart[name]
-        if each.deviation is not None:
-            ax.errorbar(each.x, each.y, each.deviation, fmt="none", ecolor=look.colour, elinewidth=1.1)
-        ax.plot(each.x, each.y, color=look.colour, linestyle=look.dashes)
-        if each.words:
-            point(ax, each.x, each.y, look.colour, each.words, marker=look.marker)
-        if each.x.size > 1:
-            entries.insert(0, entry(each.label, look if each.words else Look(look.colour, "", look.dashes)))
+        line, look = protocols[name], apart[name]
+        if line.deviation is not None:
+            ax.errorbar(line.x, line.y, line.deviation, fmt="none", ecolor=look.colour, elinewidth=1.1)
+        ax.plot(line.x, line.y, color=look.colour, linestyle=look.dashes)
+        if line.words:
+            point(ax, line.x, line.y, look.colour, line.words, marker=look.marker)
+        if line.x.size > 1:
+            entries.insert(0, entry(line.label, look if line.words else Look(look.colour, "", look.dashes)))
     if more := len(protocols) - len(apart):
         entries.append(entry(f"{more} more", Look(FAINT)))
     colours = {look.colour for look in apart.values()}
-    trusts = [entry(*known, line=False) for colour, known in LOOKS_IN_WORDS.items() if colour in colours]
+    trusts = [
+        entry(words, look, line=False)
+        for colour, (words, look) in LOOKS_IN_WORDS.items()
+        if colour in colours
+    ]
     legend(ax, [*entries, *trusts, *handles])
     lone = [protocols[name] for name in apart if protocols[name].x.size == 1]
     name_points(ax, lone, list(protocols.values()))
@@ -206,20 +213,20 @@ def _draw(
 def _draw_behind(ax: Axes, series: Sequence[Series], metric: Metric, looks: Looks) -> list[Artist]:
     """Draw what is to be beaten, the other baselines and protocols that are not named; name the first."""
     entries = []
-    for each in series:
-        if each.beaten:
-            shade(ax, each.x, each.y, metric)
-            entries.append(entry(each.label, Look(INK), linewidth=1.2))
-        elif each.baseline:
-            dashes = looks[each.name].dashes
-            ax.plot(each.x, each.y, color=MUTED, linewidth=0.9, linestyle=dashes)
-            if each.name == POPULARITY:
-                entries.append(entry(each.label, Look(MUTED, "", dashes), linewidth=0.9))
+    for line in series:
+        if line.beaten:
+            shade(ax, line.x, line.y, metric)
+            entries.append(entry(line.label, Look(INK), linewidth=1.2))
+        elif line.baseline:
+            dashes = looks[line.name].dashes
+            ax.plot(line.x, line.y, color=MUTED, linewidth=0.9, linestyle=dashes)
+            if line.name == POPULARITY:
+                entries.append(entry(line.label, Look(MUTED, "", dashes), linewidth=0.9))
         else:
-            ax.plot(each.x, each.y, color=FAINT, linewidth=1.1)
-            if each.words:
-                style: dict[str, Any] = {"markersize": 5.5 if each.x.size == 1 else 2.5}
-                point(ax, each.x, each.y, FAINT, each.words, markerfacecolor=SURFACE, **style)
+            ax.plot(line.x, line.y, color=FAINT, linewidth=1.1)
+            if line.words:
+                style: dict[str, Any] = {"markersize": 5.5 if line.x.size == 1 else 2.5}
+                point(ax, line.x, line.y, FAINT, line.words, markerfacecolor=SURFACE, **style)
     return entries
 
 
@@ -233,27 +240,27 @@ _SAME_PLACE = 7.0
 """How near to each other points have one label."""
 
 
-def name_points(ax: Axes, named: Sequence[Series], shown: Sequence[Series]) -> None:
+def name_points(ax: Axes, lone: Sequence[Series], lines: Sequence[Series]) -> None:
     """Write names beside single points, the first ones first; what would cover something is left out."""
-    if not named:
+    if not lone:
         return
     from matplotlib.transforms import Bbox
 
     arrange(ax.get_figure(root=True))  # type: ignore[arg-type]
-    at = {each.name: ax.transData.transform(np.array([each.x, each.y]).T) for each in shown}
+    at = {line.name: ax.transData.transform(np.array([line.x, line.y]).T) for line in lines}
     taken = [Bbox([place - 4, place + 4]) for places in at.values() for place in places]
-    told: list[Floats] = []
-    for each in named:
-        here = at[each.name][0]
-        if any(math.dist(here, other) < _SAME_PLACE for other in told):
+    labelled: list[Floats] = []
+    for line in lone:
+        here = at[line.name][0]
+        if any(math.dist(here, other) < _SAME_PLACE for other in labelled):
             continue
-        told.append(here)
-        alike = sum(math.dist(here, at[other.name][0]) < _SAME_PLACE for other in named) - 1
-        label = each.label + (f" + {alike}" if alike else "")
+        labelled.append(here)
+        alike = sum(math.dist(here, at[other.name][0]) < _SAME_PLACE for other in lone) - 1
+        label = line.label + (f" + {alike}" if alike else "")
         for right, up, end in _BESIDE:
             style: dict[str, Any] = {"ha": end, "va": "center", "textcoords": "offset points"}
             ground = {"facecolor": SURFACE, "edgecolor": "none", "alpha": 0.7, "pad": 0.5}
-            name = ax.annotate(label, (each.x[0], each.y[0]), (right, up), bbox=ground, **style)
+            name = ax.annotate(label, (line.x[0], line.y[0]), (right, up), bbox=ground, **style)
             name.set_in_layout(False)
             box = name.get_window_extent()
             if ax.bbox.x0 <= box.x0 and box.x1 <= ax.bbox.x1 and not box.count_overlaps(taken):
@@ -269,7 +276,7 @@ class EpsilonAxis:
     unit: ComparableUnit
     delta: float | None = None
     """With which the losses per user hold, by composition; by default they are sums."""
-    asked: bool = False
+    requested: bool = False
     """Whether it shows the requested budgets; the unit is then theirs."""
     lists: bool = False
     """Whether they are of lists."""
@@ -278,7 +285,7 @@ class EpsilonAxis:
 
     def value(self, result: ProtocolResult) -> float | None:
         """Return a result's value on the axis; None if it has none."""
-        if self.asked:
+        if self.requested:
             return result.budget
         return result.epsilon(self.unit) if self.delta is None else result.composed
 
@@ -286,26 +293,27 @@ class EpsilonAxis:
     def name(self) -> str:
         """What it counts."""
         unit = unit_in_words(self.unit, lists=self.lists)
-        return f"requested ε per {unit}{' or user' * self.mixed}" if self.asked else f"ε per {unit}"
+        return f"requested ε per {unit}{' or user' * self.mixed}" if self.requested else f"ε per {unit}"
 
     @property
     def label(self) -> str:
         """What is written below the axis."""
-        most = ", largest of any user" if self.unit == "user" and not self.asked else ""
+        qualifier = ", largest of any user" if self.unit == "user" and not self.requested else ""
         at = "" if self.delta is None else f" at δ = {self.delta:g}"
-        return f"{self.name}{at}{most}"
+        return f"{self.name}{at}{qualifier}"
 
 
 def draw_accuracy_against_epsilon(
     ax: Axes, results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis, looks: Looks
 ) -> None:
     """Draw one line per protocol, with error bars; protocols without privacy and baselines lie across."""
+    drawn = [result for result in results if result.baseline is None]
     curves = [
         curve
-        for name, own in by_protocol([result for result in results if result.baseline is None]).items()
+        for name, group in by_protocol(drawn).items()
         for curve in _series(
-            _marked(name, own) if axis.asked else shortened(name),
-            [(axis.value(result), result) for result in own],
+            _marked(name, group) if axis.requested else shortened(name),
+            [(axis.value(result), result) for result in group],
             metric,
         )
     ]
@@ -350,9 +358,11 @@ def draw_accuracy_against_users(
 ) -> None:
     """Draw one line per protocol, all at one budget, and a ring where it begins to beat the base."""
     sign = 1 if metric.lower_is_better else -1
-    every = [point for course in courses for point in course.points]
-    held = sorted({point.users: point.accuracy + sign * point.against.mean for point in every}.items())
-    users, reached = np.array(held).T
+    course_points = [point for course in courses for point in course.points]
+    base_points = sorted(
+        {point.users: point.accuracy + sign * point.against.mean for point in course_points}.items()
+    )
+    users, reached = np.array(base_points).T
     base = courses[0].base
     lines = [Series(base, base, users, reached, baseline=True, beaten=True)]
     for course in courses:
@@ -374,23 +384,27 @@ def accuracy_plot(
 
     The bytes are those that a network carries, where they are known, and else those of messages.
     """
-    own = [result for result in results if not result.baseline and result.mean(metric.column) is not None]
+    measured = [
+        result for result in results if not result.baseline and result.mean(metric.column) is not None
+    ]
     draw: dict[str, Any] = {"metric": metric, "looks": looks}
     panels, against = list[Panel](), []
     words = ["Error bars: one standard deviation over runs. Point at a place to see its name and figures."]
-    if any(axis.value(result) for result in own):
+    if any(axis.value(result) for result in measured):
         panels.append(partial(draw_accuracy_against_epsilon, results=results, axis=axis, **draw))
         against.append(axis.name)
         unknown = [
             name
-            for name, points in by_protocol(own).items()
+            for name, points in by_protocol(measured).items()
             if all(result.budget and axis.value(result) is None for result in points)
         ]
         words += [f"Not drawn, because no {axis.name} is proved: {listed(unknown)}."] if unknown else []
-    shown, budget = at_reference(results), reference_budget(results)
-    known = [what for what, key in SPENT.items() if any(getattr(each, key) for each in at_reference(own))]
-    if known:
-        panels.append(partial(draw_accuracy_against_bytes, results=shown, what=known[-1], **draw))
+    at_budget, budget = at_reference(results), reference_budget(results)
+    counted = [
+        what for what, key in SPENT.items() if any(getattr(result, key) for result in at_reference(measured))
+    ]
+    if counted:
+        panels.append(partial(draw_accuracy_against_bytes, results=at_budget, what=counted[-1], **draw))
         against.append("bytes per user")
         words += [] if budget is None else [f"By bytes, ε = {budget:g}, or next to it."]
     baselines = {result.baseline for result in results} - {None}
@@ -399,12 +413,12 @@ def accuracy_plot(
     words += ["†: not proved to keep its budget."] * any(result.falls_short for result in results)
     if not panels:
         return None
-    best = by_accuracy(own, metric)[0]
+    best = by_accuracy(measured, metric)[0]
     return Plot(
         f"accuracy{suffix}",
         f"{metric.label} against {listed(against)}",
         " ".join(words),
-        f"{metric.label} against {listed(against)}; the most accurate of {len(by_protocol(own))} is "
+        f"{metric.label} against {listed(against)}; the most accurate of {len(by_protocol(measured))} is "
         f"{printable(best.name)}, {best.mean(metric.column):.3f}.",
         panels,
         full_width=True,
@@ -412,25 +426,25 @@ def accuracy_plot(
 
 
 def population_plot(
-    every: Sequence[PopulationCourse], metric: Metric, looks: Looks, suffix: str
+    courses: Sequence[PopulationCourse], metric: Metric, looks: Looks, suffix: str
 ) -> Plot | None:
     """Return the plot of accuracy against the number of users, a panel for each budget; None without any.
 
     Ratings that are drawn and those of data sets share no panel.
     """
-    together = grouped_by(((each.ratings, each.budget or 0.0), each) for each in every)
+    together = grouped_by(((course.ratings, course.budget or 0.0), course) for course in courses)
     if not together:
         return None
     draw = partial(draw_accuracy_against_users, metric=metric, looks=looks)
     return Plot(
         f"accuracy-users{suffix}",
         f"{metric.label} against the number of users",
-        f"Solid line: {every[0].base}; shaded: worse. A ring is where a protocol begins to beat it.",
-        f"{metric.label} against users, to beat {every[0].base}: "
-        + "; ".join(f"{each.name} at ε = {each.budget:g} {each.users_needed}" for each in every),
+        f"Solid line: {courses[0].base}; shaded: worse. A ring is where a protocol begins to beat it.",
+        f"{metric.label} against users, to beat {courses[0].base}: "
+        + "; ".join(f"{course.name} at ε = {course.budget:g} {course.users_needed}" for course in courses),
         [
-            partial(draw, courses=own, title=f"{metric.heading}, ε = {budget:g}")
-            for (_, budget), own in sorted(together.items())
+            partial(draw, courses=group, title=f"{metric.heading}, ε = {budget:g}")
+            for (_, budget), group in sorted(together.items())
         ],
         full_width=len(together) > 1,
     )
@@ -465,8 +479,8 @@ def spreads_plot(traffic: Traffic, looks: Looks, at: str) -> Plot | None:
 
 def _draw_spreads(ax: Axes, strips: Sequence[tuple[str, str, Floats]], looks: Looks) -> None:
     """Draw one strip per protocol: all users, 90 %, 50 % and the median, which is also beside the name."""
-    every = np.concatenate([quantiles for *_, quantiles in strips])
-    least, _ = log_axis(ax.xaxis, every[every > 0])
+    losses = np.concatenate([quantiles for *_, quantiles in strips])
+    least, _ = log_axis(ax.xaxis, losses[losses > 0])
     ax.set_ylim(-0.7, len(strips) - 0.3)
     for row, (name, label, quantiles) in enumerate(strips):
         colour = looks[name].colour

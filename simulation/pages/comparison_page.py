@@ -112,8 +112,8 @@ class Part:
     def answer(self) -> Answer:
         """What the comparison answers of it."""
         files, metric = self.files, self.evaluation.metric
-        given = self.results, metric, files.matched_unit, files.matched_delta
-        return answer_to(*given, waiting=files.waiting)
+        unit, delta = files.matched_unit, files.matched_delta
+        return answer_to(self.results, metric, unit, delta, waiting=files.waiting)
 
     @cached_property
     def grid(self) -> list[GridCell]:
@@ -159,11 +159,11 @@ class Part:
 
     def plot(self) -> Plot | None:
         """Return the plot of accuracy against epsilon and bytes."""
-        asked = any(result.falls_short for result in self.results)
+        requested = any(result.falls_short for result in self.results)
         lists = all(result.lists for result in self.results)
         unit = self.files.matched_unit
         mixed = unit != "user" and any(result.asked_otherwise(unit) for result in self.results)
-        axis = EpsilonAxis(unit, self.files.matched_delta, asked, lists, mixed)
+        axis = EpsilonAxis(unit, self.files.matched_delta, requested, lists, mixed)
         return accuracy_plot(self.results, self.evaluation.metric, axis, self.looks, self.suffix)
 
 
@@ -171,13 +171,13 @@ def parts_of(files: ComparisonFiles) -> list[Part]:
     """Return the parts of a comparison, the main one first; none where no accuracy was measured."""
     groups, looks = by_evaluation(files.results), looks_of(files.results)
     parts: list[Part] = []
-    for evaluation, own in groups.items():
+    for evaluation, results in groups.items():
         words = distinguishing_words(evaluation, list(groups))
         # Whatever a table holds, a figure stays in its directory, and has it to itself.
         suffix = "".join("-" + re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") for word in words)
         suffix += f"-{len(parts) + 1}" if suffix in {part.suffix for part in parts} else ""
-        named = f" ({', '.join(words)})" if words else ""
-        parts.append(Part(files, evaluation, own, looks, named, suffix))
+        in_brackets = f" ({', '.join(words)})" if words else ""
+        parts.append(Part(files, evaluation, results, looks, in_brackets, suffix))
     return parts
 
 
@@ -185,9 +185,9 @@ def comparison_page(files: ComparisonFiles, population: float | None, draw: Draw
     """Return the page of a comparison."""
     looks, traffic, parts = looks_of(files.results), reference_traffic(files), parts_of(files)
     # The table of groups has the protocols at the reference budget.
-    results = [each for each in at_reference(files.results) if each.baseline in (None, SETS_ONLY)]
-    shown = {(each.name, each.budget) for each in results}
-    groups = [line for line in read_groups(files.directory) if (line.name, line.epsilon) in shown]
+    results = [result for result in at_reference(files.results) if result.baseline in (None, SETS_ONLY)]
+    protocols = {(result.name, result.budget) for result in results}
+    groups = [line for line in read_groups(files.directory) if (line.name, line.epsilon) in protocols]
     projected = comparison_projections(traffic, population) if population else []
     silent = f"{DASH} The runs themselves are not in this directory."
     users = spreads_plot(traffic, looks, reference_in_words(files.results))
@@ -231,18 +231,18 @@ def _in_words(files: ComparisonFiles) -> str:
         values = listed(f"{budget:g}" for budget in budgets)
         at_budgets = f" at {plural(len(budgets), 'budget')}, ε = {values} per {files.unit_in_words},"
     beside = f" beside {plural(len(baselines), 'baseline')}" if baselines else ""
-    repeats = (plural(len(own), word) for own, word in ((seeds, "seed"), (folds, "fold")) if own)
+    repeats = (plural(len(numbers), word) for numbers, word in ((seeds, "seed"), (folds, "fold")) if numbers)
     sets = " and ".join(dict.fromkeys(str(row.get("dataset")) for row in runs))
     compared = f"{plural(len(names), 'protocol')}{beside}{at_budgets}"
-    said = f"{compared} over {' and '.join(repeats)}: {plural(len(runs), 'run')} on {sets}."
+    description = f"{compared} over {' and '.join(repeats)}: {plural(len(runs), 'run')} on {sets}."
     if files.unfinished:
         planned = len(files.config["cells"])
-        said += (
+        description += (
             f" {planned - len(files.unfinished)} of {plural(planned, 'run')} are finished, without "
             f"{_few(files.unfinished)}: load the page again while it runs; after an interrupt, --resume goes "
             "on."
         )
-    return said
+    return description
 
 
 def _answer(part: Part) -> Section:
@@ -263,8 +263,8 @@ def _officer(part: Part) -> Section:
 def _sections(part: Part) -> Iterator[Section]:
     """Yield the sections on one thing that is predicted."""
     suffix, words = part.suffix, part.words
-    shown = _results_table(part)
-    yield Section(f"table{suffix}", f"All results: filter, sort, choose columns{words}", (shown,))
+    markup = _results_table(part)
+    yield Section(f"table{suffix}", f"All results: filter, sort, choose columns{words}", (markup,))
     metric, looks = part.evaluation.metric, part.looks
     needed = population_plot(part.courses, metric, looks, suffix)
     yield Section(f"needed{suffix}", f"How many users before it is worth it{words}", (needed,))
@@ -272,14 +272,14 @@ def _sections(part: Part) -> Iterator[Section]:
 
 def _columns(part: Part) -> list[ResultColumn]:
     """Return the columns that answer most questions; the budget leads to the row with all the others."""
-    asked, *others = headline_columns(part.results, part.evaluation.metric, part.files.matched_unit)
+    budget, *others = headline_columns(part.results, part.evaluation.metric, part.files.matched_unit)
     links = {
         id(result): quote((folder / REPORT).relative_to(part.files.directory).as_posix())
         for result, folder in part.files.shown_cells
         if (folder / REPORT).is_file()
     }
 
-    def named(result: ProtocolResult) -> Markup:
+    def name_cell(result: ProtocolResult) -> Markup:
         """Return the name with the colour of its line, as a link where its run has a page."""
         colour = part.looks[result.name].colour
         look = str(SERIES.index(colour)) if colour in SERIES else "reference"
@@ -291,11 +291,11 @@ def _columns(part: Part) -> list[ResultColumn]:
         kind = Markup(" <small>{}</small>").format(words) if words else ""
         return Markup('<span class="chip look-{}" aria-hidden="true"></span>{}{}').format(look, name, kind)
 
-    name: ResultColumn = Column("protocol", holds=str, value=attrgetter("name"), text=named)
+    name: ResultColumn = Column("protocol", holds=str, value=attrgetter("name"), text=name_cell)
     linked = replace(
-        asked,
+        budget,
         unit=f"per {part.files.unit_in_words}",
-        text=lambda result: part.link(result, asked.text(result)),
+        text=lambda result: part.link(result, budget.text(result)),
     )
     needed: ResultColumn = text_column("users needed", lambda result: users_needed(part.courses, result))
     return [name, linked, *others, *([needed] if part.courses else [])]
@@ -303,19 +303,19 @@ def _columns(part: Part) -> list[ResultColumn]:
 
 def _headline(part: Part, taken: Sequence[ProtocolResult | None]) -> Markup:
     """Return a row per protocol, at most ten, and where all others are; what the answer takes is marked."""
-    shown, others = headline_rows(part.results, part.evaluation.metric)
+    headline, others = headline_rows(part.results, part.evaluation.metric)
     budget = reference_budget(part.results)
     unit = part.files.unit_in_words
-    asked = "" if budget is None else f" at ε = {budget:g} per {unit}, or the nearest it has"
+    at_budget = "" if budget is None else f" at ε = {budget:g} per {unit}, or the nearest it has"
 
     def attributes(result: ProtocolResult) -> Mapping[str, str]:
         marked = "base" if result.baseline == NOTHING_SENT else "taken" if result in taken else ""
         return {"class": marked} if marked else {}
 
     rows = table(
-        f"Each protocol{asked}; the most accurate first",
+        f"Each protocol{at_budget}; the most accurate first",
         _columns(part),
-        shown,
+        headline,
         sortable=False,
         style="headline",
         attributes=attributes,
@@ -330,13 +330,15 @@ def _results_table(part: Part) -> Markup:
     """Return every figure of every result; at first the columns of the headline are shown."""
     first = _columns(part)
     titles = {column.title for column in first} | {"budget"}
-    known = {figure for column in first for figure in column.figures}
+    shown_figures = {figure for column in first for figure in column.figures}
     others = [
-        each
-        for each in every_column(part.evaluation.metric, part.results)
-        if each.title not in titles and not (each.figures and known.issuperset(each.figures))
+        column
+        for column in every_column(part.evaluation.metric, part.results)
+        if column.title not in titles and not (column.figures and shown_figures.issuperset(column.figures))
     ]
-    timings = {(each.name, each.budget): each for each in part.files.timings if each.population is None}
+    timings = {
+        (timing.name, timing.budget): timing for timing in part.files.timings if timing.population is None
+    }
 
     def seconds(result: ProtocolResult, column: Column[Any], factor: float) -> float | None:
         timing = timings.get((result.name, result.budget))
@@ -345,8 +347,8 @@ def _results_table(part: Part) -> Markup:
 
     server = figure(lambda run: run.time.server_s)
     timed: tuple[ResultColumn, ...] = (
-        figure_column("device", "ms per user", lambda each: seconds(each, PER_DEVICE, 1000), 3),
-        figure_column("server", "s", lambda each: seconds(each, server, 1), 2),
+        figure_column("device", "ms per user", lambda result: seconds(result, PER_DEVICE, 1000), 3),
+        figure_column("server", "s", lambda result: seconds(result, server, 1), 2),
     )
     return table(
         "Means over seeds and folds; ε is the largest proved of any run",
@@ -359,18 +361,20 @@ def _results_table(part: Part) -> Markup:
 
 def _grids(part: Part) -> Iterator[Markup]:
     """Yield a table for what is protected, with a row per trust model and a column per epsilon."""
-    unit, every = part.files.matched_unit, bool(part.files.config.get("promises"))
+    unit, all_promises = part.files.matched_unit, bool(part.files.config.get("promises"))
     beaten = nothing_sent(part.results)
-    held = f", held against {baseline_in_words(beaten)}" if beaten else ""
-    for hides, own in groupby(part.grid, key=lambda cell: cell.hides):
-        by_model = [list(row) for _, row in groupby(own, key=lambda cell: cell.trust)]
-        rows = [row for row in by_model if any(cell.best or (every and cell.with_less) for cell in row)]
+    compared_with = f", held against {baseline_in_words(beaten)}" if beaten else ""
+    for hides, cells in groupby(part.grid, key=lambda cell: cell.hides):
+        by_model = [list(row) for _, row in groupby(cells, key=lambda cell: cell.trust)]
+        rows = [
+            row for row in by_model if any(cell.best or (all_promises and cell.with_less) for cell in row)
+        ]
         if rows:
             deltas = {f" with δ = {cell.delta:g}" for row in rows for cell in row if cell.delta is not None}
             trust: Column[list[GridCell]] = Column("trust", holds=str, text=_trusted)
             columns = [trust, *(_at_epsilon(place, cell, part) for place, cell in enumerate(rows[0]))]
-            kept = protected(unit, hides, lists=any(each.lists for each in part.results))
-            caption = f"The protocol to take{held}: ε for {kept}{', or'.join(sorted(deltas))}"
+            protection = protected(unit, hides, lists=any(result.lists for result in part.results))
+            caption = f"The protocol to take{compared_with}: ε for {protection}{', or'.join(sorted(deltas))}"
             yield table(caption, columns, rows, sortable=False, style="grid")
 
 
@@ -408,11 +412,11 @@ def _at_epsilon(place: int, first: GridCell, part: Part) -> Column[list[GridCell
         small = Markup("").join(Markup("<small>{}</small>").format(line) for line in details)
         vain = Markup('<div class="vain"><b>send nothing</b><small>nearest: {}</small>{}</div>')
         worth = Markup("<div><b>{}</b>{}</div>") if part.worth_it(cell) else Markup("<div>{}{}</div>")
-        shown = vain if cell.nothing_sent_wins else worth
+        template = vain if cell.nothing_sent_wins else worth
         # That of the headline is found at a glance.
         if part.worth_it(cell) and cell == next(iter(part.answer.cells), None):
-            shown = Markup('<div class="taken"><b>{}</b>{}</div>')
-        return shown.format(part.link(best, best.name), small)
+            template = Markup('<div class="taken"><b>{}</b>{}</div>')
+        return template.format(part.link(best, best.name), small)
 
     return Column(f"ε {first.epsilon:g}", holds=str, text=text)
 
@@ -428,7 +432,7 @@ def _published_section(files: ComparisonFiles) -> list[Section]:
     def measured(way: str, unit: str, column: Column[Any], digits: int = 0) -> Column[Any]:
         def a_round(line: Any) -> float | None:
             result = results.get(str(at(line, "label")))
-            spent, count = (result.mean(each) if result else None for each in (column, rounds))
+            spent, count = (result.mean(counted) if result else None for counted in (column, rounds))
             return spent / count if spent is not None and count else None
 
         return figure_column(f"measured, {way}", unit, a_round, digits)
@@ -495,21 +499,23 @@ def _notes_of_runs(files: ComparisonFiles) -> Iterator[tuple[str, bool]]:
     """
     merged = grouped_by(
         (re.sub(r"\d[\d.,]*", "#", note), (name, note))
-        for name, own in files.summaries.items()
-        for each in own
-        for note in each.notes
+        for name, summaries in files.summaries.items()
+        for summary in summaries
+        for note in summary.notes
     )
     results = files.results
     wholes = (
-        ("Every protocol and every baseline", {each.name for each in results}),
-        ("Every protocol", {each.name for each in results if not each.baseline}),
-        ("Every protocol with a budget", {each.name for each in results if each.budget is not None}),
+        ("Every protocol and every baseline", {result.name for result in results}),
+        ("Every protocol", {result.name for result in results if not result.baseline}),
+        ("Every protocol with a budget", {result.name for result in results if result.budget is not None}),
     )
-    for every in merged.values():
-        names, notes = ({pair[place]: None for pair in every} for place in (0, 1))
-        held = ((title, own) for title, own in wholes if len(own) > 1 and own <= set(names))
-        title, own = next(held, ("", set()))
-        whom = listed([*([title] if title else []), *(name for name in names if name not in own)])
+    for pairs in merged.values():
+        names, notes = ({pair[place]: None for pair in pairs} for place in (0, 1))
+        covering = (
+            (title, members) for title, members in wholes if len(members) > 1 and members <= set(names)
+        )
+        title, members = next(covering, ("", set()))
+        whom = listed([*([title] if title else []), *(name for name in names if name not in members)])
         others = len(notes) - 1
         more = f" (With other numbers in {plural(others, 'more run')}.)" if others else ""
         yield Markup("<strong>{}:</strong> {}").format(whom, next(iter(notes)) + more), bool(title)
@@ -524,11 +530,11 @@ _FILES = Markup(
 
 def _provenance(files: ComparisonFiles, *, projected: bool) -> Section:
     """Return what the ratings of a comparison were, and where everything is."""
-    first = [own[0].rows[0] for own in by_evaluation(files.results).values()]
+    first = [results[0].rows[0] for results in by_evaluation(files.results).values()]
     people = dict.fromkeys(
         data_in_words({**row, "kind": row.get("dataset")}, lists=row.get("ndcg_at_10") not in (None, ""))
         for row in first
     )
-    given = f"Every protocol with a budget was given the same ε per {files.unit_in_words}."
-    content = " ".join([*people, given]), _FILES, "" if projected else HOW_TO_PROJECT
+    same_budget = f"Every protocol with a budget was given the same ε per {files.unit_in_words}."
+    content = " ".join([*people, same_budget]), _FILES, "" if projected else HOW_TO_PROJECT
     return Section("provenance", "How it was made", content)

@@ -79,26 +79,26 @@ _DARK = "".join(
 
 def render(plot: Plot, *, png: bool = False) -> Rendered:
     """Draw a figure."""
-    drawn = [_svg(plot, place) for place in range(len(plot.panels))]
-    sizes = [tuple(map(float, each.attrib["viewBox"].split()[2:])) for each in drawn]
-    width, height = plot.width * len(drawn), max(high for _, high in sizes)
+    panels = [_svg(plot, place) for place in range(len(plot.panels))]
+    sizes = [tuple(map(float, panel.attrib["viewBox"].split()[2:])) for panel in panels]
+    width, height = plot.width * len(panels), max(high for _, high in sizes)
     file = Element(
         "svg", xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width:g} {height:g}",
         width=f"{1.5 * width:g}", height=f"{1.5 * height:g}", attrib={"font-family": _FONT},
     )  # fmt: skip
     SubElement(file, "style").text = f"@media (prefers-color-scheme: dark){{{_DARK}}}"
     SubElement(file, "rect", width="100%", height="100%", fill=SURFACE)
-    for place, (each, (wide, high)) in enumerate(zip(drawn, sizes, strict=True)):
+    for place, (panel, (wide, high)) in enumerate(zip(panels, sizes, strict=True)):
         box = {"x": f"{place * plot.width:g}", "width": f"{wide:g}", "height": f"{high:g}"}
-        file.append(Element("svg", {**each.attrib, **box}))
-        file[-1].extend(each)
+        file.append(Element("svg", {**panel.attrib, **box}))
+        file[-1].extend(panel)
     svg = tostring(file, encoding="unicode") + "\n"
     variables = {light: f"var(--{name})" for name, (light, _) in COLOURS.items()}
-    for element in (element for each in drawn for element in each.iter()):
+    for element in (element for panel in panels for element in panel.iter()):
         for what in ("fill", "stroke"):
             if what in element.attrib:
                 element.set(what, variables.get(element.attrib[what], element.attrib[what]))
-    inline = "".join(tostring(each, encoding="unicode") for each in drawn)
+    inline = "".join(tostring(panel, encoding="unicode") for panel in panels)
     return Rendered(plot, svg, inline, _png(to_figure(plot)) if png else None)
 
 
@@ -126,7 +126,7 @@ def _height(plot: Plot, parts: Iterable[Any]) -> float:
     """Return how high panels are with their legends, in inches; those that say words alone are lower."""
     heights = []
     for part in parts:
-        rows = sum(math.ceil(len(each.get_texts()) / each._ncols) for each in part.legends)
+        rows = sum(math.ceil(len(legend.get_texts()) / legend._ncols) for legend in part.legends)
         heights.append(plot.height + _ROW * rows if any(ax.axison for ax in part.axes) else _WORDS)
     return max(heights) / 72
 
@@ -178,7 +178,7 @@ def _svg(plot: Plot, place: int) -> Element:
         # Arranged once, which takes longer than to draw.
         figure.set_layout_engine(None)
         figure.savefig(file, format="svg", metadata={"Date": None})
-        (svg,) = _kept(fromstring(file.getvalue()))
+        (svg,) = _stripped(fromstring(file.getvalue()))
     small = {"class": "small"} if plot.width < _SMALL else {}
     svg.attrib = {"viewBox": svg.attrib["viewBox"], **small}
     return svg
@@ -195,7 +195,7 @@ _LEFT_OUT = {"id", "version", "font-family", "stroke-dashoffset"}
 _NUMBER = re.compile(r"-?\d+\.\d+")
 
 
-def _kept(element: Element) -> Iterator[Element]:
+def _stripped(element: Element) -> Iterator[Element]:
     """Yield an element, or what is inside, without styles, which a page's policy forbids, and long numbers.
 
     Whatever a group is named by `point` becomes titles of its marks.
@@ -203,16 +203,18 @@ def _kept(element: Element) -> Iterator[Element]:
     tag = element.tag.rpartition("}")[2]
     if tag in ("metadata", "style"):
         return
-    held = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
-    styles = (each.split(": ", 1) for each in held.pop("style", "").split("; ") if each)
-    kept = {**held, **dict(styles)}
-    name = kept.get("id", "") if tag == "g" else ""
+    unstyled = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
+    styles = (
+        declaration.split(": ", 1) for declaration in unstyled.pop("style", "").split("; ") if declaration
+    )
+    styled = {**unstyled, **dict(styles)}
+    name = styled.get("id", "") if tag == "g" else ""
     attributes = {
         key: value if key == "href" else _NUMBER.sub(_rounded, " ".join(value.split()))
-        for key, value in kept.items()
+        for key, value in styled.items()
         if (key not in _LEFT_OUT or (key == "id" and tag != "g")) and not value.startswith("rotate(-0 ")
     }
-    children = [inner for child in element for inner in _kept(child)]
+    children = [inner for child in element for inner in _stripped(child)]
     if _POINTED in name:
         marks = (mark for child in children for mark in child.iter("use"))
         for mark, words in zip(marks, name.split(_POINTED)[1:], strict=False):
@@ -239,10 +241,10 @@ def point(ax: Axes, x: ArrayLike, y: ArrayLike, colour: str, words: Sequence[str
     """Draw places without a line, within the limits, each of which shows its words when it is pointed at."""
     across, up = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     low, high = sorted(ax.get_ylim())
-    shown = (low <= up) & (up <= high)
-    said = [printable(words) for words, seen in zip(words, shown, strict=True) if seen]
+    inside = (low <= up) & (up <= high)
+    titles = [printable(text) for text, drawn in zip(words, inside, strict=True) if drawn]
     look = {"linestyle": "none", "marker": "o", "color": colour, "markeredgewidth": 1.2, **style}
-    ax.plot(across[shown], up[shown], gid=_POINTED.join(["", *said]), **look)
+    ax.plot(across[inside], up[inside], gid=_POINTED.join(["", *titles]), **look)
 
 
 def curve(
@@ -276,8 +278,8 @@ def entry(label: str, look: Look, *, line: bool = True, **style: Any) -> Artist:
     """Return what a legend says of a look."""
     from matplotlib.lines import Line2D
 
-    drawn = {"linestyle": look.dashes if line else "none", "marker": look.marker or "none", **style}
-    return Line2D([], [], color=look.colour, label=printable(label), **drawn)
+    properties = {"linestyle": look.dashes if line else "none", "marker": look.marker or "none", **style}
+    return Line2D([], [], color=look.colour, label=printable(label), **properties)
 
 
 def nothing(ax: Axes, title: str, words: str) -> None:
@@ -293,13 +295,13 @@ def log_axis(
     """Make an axis logarithmic, with ticks at the values themselves if these are few, and return its ends."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-    every = np.asarray(values, dtype=np.float64)
-    high = float(every.max())
+    numbers = np.asarray(values, dtype=np.float64)
+    high = float(numbers.max())
     # Whatever a damaged table holds, the axis has ends.
-    low = max(float(every.min()), 1e-40 * high)
+    low = max(float(numbers.min()), 1e-40 * high)
     margin = max(1.15, (high / low) ** 0.06)
     low, high = low / margin, high * margin
-    distinct = np.unique([float(f"{value:.3g}") for value in every])
+    distinct = np.unique([float(f"{value:.3g}") for value in numbers])
     decades = math.log10(high / low)
     locator: Any = MaxNLocator(4)
     if at_values and (np.diff(np.log10(distinct)) > decades / 7).all():

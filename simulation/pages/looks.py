@@ -50,10 +50,10 @@ def ramp(count: int) -> list[str]:
     return [_RAMP[round(place * (len(_RAMP) - 1) / (count - 1))] for place in range(count)]
 
 
-def shortened(label: str, most: int = 24) -> str:
+def shortened(label: str, max_letters: int = 24) -> str:
     """Return a name of so many letters at most, without characters that cannot be drawn."""
-    shown = printable(label)
-    return shown if len(shown) <= most else shown[: most - 1] + "…"
+    text = printable(label)
+    return text if len(text) <= max_letters else text[: max_letters - 1] + "…"
 
 
 def printable(label: str) -> str:

@@ -87,16 +87,16 @@ def noise_of_comparison(files: ComparisonFiles, looks: Looks) -> Iterator[Plot]:
         names, *_ = mechanisms.setdefault(key, ([], looks[result.name], noise))
         names.append(result.label(reference))
     for place, (scale, mechanisms) in enumerate(scales.items(), start=1):
-        drawn = [(", ".join(names), look, noise) for names, look, noise in mechanisms.values()]
+        lines = [(", ".join(names), look, noise) for names, look, noise in mechanisms.values()]
         of = f", on the scale from {scale[0]:g} to {scale[-1]:g}" if len(scales) > 1 else ""
-        slopes = "; ".join(f"{label}: slope {noise.slope:.2f}" for label, _, noise in drawn)
+        slopes = "; ".join(f"{label}: slope {noise.slope:.2f}" for label, _, noise in lines)
         yield Plot(
             "noise" if place == 1 else f"noise-{place}",
             f"What the server receives, on average{of}",
             "The flatter a line, the more it pulls ratings together; dotted: no bias."
             + reference_in_words(files.results),
             f"Mean of what is sent against the true rating. {slopes}.",
-            [partial(_draw_expected, mechanisms=drawn)],
+            [partial(_draw_expected, mechanisms=lines)],
         )
     yield from _sampled_plots(files.directory / NOISE)
 
@@ -111,11 +111,11 @@ def _sampled_plots(path: Path) -> Iterator[Plot]:
     """Yield the figure of the noise that was sampled at each epsilon, from noise.csv, where that is."""
     rows = read_rows(path, _NOISE_COLUMNS) if path.is_file() else []
     for epsilon, at_epsilon in grouped_by((row["epsilon"], row) for row in rows).items():
-        every = grouped_by(
+        by_mechanism = grouped_by(
             (f"{row['protocol']}, {row['mechanism']}", [row[name] for name in _NOISE_COLUMNS[3:]])
             for row in at_epsilon
         )
-        noises = {name: np.array(intervals, dtype=np.float64) for name, intervals in every.items()}
+        noises = {name: np.array(intervals, dtype=np.float64) for name, intervals in by_mechanism.items()}
         words = "; ".join(
             # Total variation is half the sum of the absolute differences.
             f"{name}: {np.abs(shares[:, 2] - shares[:, 3]).sum() / 2:.2%} from theory in total variation"
@@ -140,13 +140,16 @@ def _draw_sampled_noise(ax: Axes, noises: Mapping[str, Floats]) -> None:
     ``noises``: by name, the ends of intervals, shares of the samples and probabilities; shape (intervals, 4).
     """
     handles = []
-    for place, (name, (low, high, sampled, theory)) in enumerate((key, own.T) for key, own in noises.items()):
+    for place, (name, (low, high, sampled, theory)) in enumerate(
+        (key, intervals.T) for key, intervals in noises.items()
+    ):
         colour, dashes = SERIES[place % len(SERIES)], DASHES[place // len(SERIES) % len(DASHES)]
         edges = np.append(low, high[-1])
         ax.stairs(sampled / (high - low), edges, fill=True, color=colour, alpha=0.3, linewidth=0)
         ax.stairs(theory / (high - low), edges, color=colour, linewidth=1.4, linestyle=dashes)
         handles.append(entry(shortened(name, _LONGEST), Look(colour, "", dashes)))
-    lows, highs = [own[0, 0] for own in noises.values()], [own[-1, 1] for own in noises.values()]
+    lows = [intervals[0, 0] for intervals in noises.values()]
+    highs = [intervals[-1, 1] for intervals in noises.values()]
     ax.set_xlim(max(min(lows), _WINDOW * max(lows)), min(max(highs), _WINDOW * min(highs)))
     titled(ax, "Noise: samples filled, theory as a line", x="noise r* − r", y="density")
     legend(ax, handles, columns=1)
@@ -165,16 +168,18 @@ def _draw_expected(ax: Axes, mechanisms: Sequence[tuple[str, Look, DeviceChannel
     for place, (colour, (label, look, noise)) in enumerate(
         zip(ramp(len(mechanisms)), mechanisms, strict=True)
     ):
-        dashes, shown = DASHES[place % len(DASHES)], _shown(np.arange(noise.ratings.size))
+        dashes, rows = DASHES[place % len(DASHES)], _shown(np.arange(noise.ratings.size))
         ax.plot(noise.ratings, noise.expected, color=colour, linestyle=dashes)
         words = [
             f"{shortened(label, _LONGEST)}: a true {at:g} is read as {mean:.2f} on average"
-            for at, mean in zip(noise.ratings[shown], noise.expected[shown], strict=True)
+            for at, mean in zip(noise.ratings[rows], noise.expected[rows], strict=True)
         ]
-        point(ax, noise.ratings[shown], noise.expected[shown], colour, words, marker=look.marker)
+        point(ax, noise.ratings[rows], noise.expected[rows], colour, words, marker=look.marker)
         first, *others = label.split(", ")
-        named = shortened(first, 20) + (f" + {len(others)}" if others else "")
-        handles[float(noise.expected[-1]) + place * 1e-9] = entry(named, Look(colour, look.marker, dashes))
+        short_label = shortened(first, 20) + (f" + {len(others)}" if others else "")
+        handles[float(noise.expected[-1]) + place * 1e-9] = entry(
+            short_label, Look(colour, look.marker, dashes)
+        )
     if inputs.size <= 6:
         ax.set_xticks(inputs, [f"{rating:g}" for rating in inputs])
     titled(ax, "Mean of what the server reads, E[r*|r]", x="true rating, r")
@@ -182,21 +187,21 @@ def _draw_expected(ax: Axes, mechanisms: Sequence[tuple[str, Look, DeviceChannel
 
 
 def _draw_densities(ax: Axes, channel: Channel) -> None:
-    shown = ~np.isnan(channel.values)
-    values = channel.values[shown]
+    with_value = ~np.isnan(channel.values)
+    values = channel.values[with_value]
     rows = _shown(np.flatnonzero(~np.isnan(channel.inputs)))
     step = float(np.median(np.diff(values))) if values.size > 1 else 1.0
     # The two end symbols may stand for whole tails; as densities they would dwarf the rest.
     inner = slice(1, -1) if values.size > 3 else slice(None)
     handles = []
     for row, colour in zip(rows, ramp(rows.size), strict=True):
-        density = channel.probabilities[row, shown] / step
-        own = density[inner]
-        ax.plot(values[inner], own, color=colour, linewidth=1.6)
+        density = channel.probabilities[row, with_value] / step
+        inner_density = density[inner]
+        ax.plot(values[inner], inner_density, color=colour, linewidth=1.6)
         handles.append(entry(f"r = {channel.inputs[row]:g}", Look(colour)))
         for end in (0, -1):
-            if density[end] > 1.5 * own.max():
-                at = values[inner][end], own[end]
+            if density[end] > 1.5 * inner_density.max():
+                at = values[inner][end], inner_density[end]
                 style: dict[str, Any] = {"ha": "center", "color": colour, "textcoords": "offset points"}
                 ax.annotate(f"{density[end] * step:.0%}", at, (0, 4), fontsize=10, **style)
     ax.set_ylim(bottom=0)
@@ -208,12 +213,12 @@ def _draw_matrix(ax: Axes, channel: Channel) -> None:
     """Draw the channel as a matrix of probabilities, with the numbers in it."""
     levels = _shown(np.arange(channel.inputs.size))
     light, *_, strong, _ = ramp(7)
-    most = float(channel.probabilities.max())
+    largest = float(channel.probabilities.max())
     for row, level in enumerate(levels):
         for symbol, share in enumerate(channel.probabilities[level].tolist()):
-            dark = share > most / 2
+            dark = share > largest / 2
             # Columns change colour halfway up the ramp, so that they stay legible in light and dark alike.
-            look = {"color": strong if dark else light, "alpha": 0.25 + 0.75 * share / most}
+            look = {"color": strong if dark else light, "alpha": 0.25 + 0.75 * share / largest}
             ax.bar(symbol, 0.94, 0.94, bottom=row - 0.47, **look)
             words = "0" if share == 0 else f"{share:.2f}".lstrip("0") if share < 0.995 else "1"
             letters: Any = {"fontsize": 11 if channel.symbols <= 8 else 9, "color": SURFACE if dark else INK}

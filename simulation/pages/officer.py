@@ -88,31 +88,33 @@ def officer_section(
     """
 
     def answered(subject: Subject) -> Column[_Question]:
-        return Column(subject.result.title, holds=str, text=lambda asked: _lines(asked.answer(subject)))
+        return Column(subject.result.title, holds=str, text=lambda question: _lines(question.answer(subject)))
 
-    asked: Column[_Question] = Column("question", holds=str, text=lambda question: question.words)
+    questions: Column[_Question] = Column("question", holds=str, text=lambda question: question.words)
     caption = "Answers follow from what the runs promised, sent and lost"
-    shown = table(caption, [asked, *map(answered, subjects)], _QUESTIONS, sortable=False, style="officer")
-    content = (shown, bullets([*_scale_read_off(subjects), *_FOR_ALL, page])) if subjects else ()
+    markup = table(
+        caption, [questions, *map(answered, subjects)], _QUESTIONS, sortable=False, style="officer"
+    )
+    content = (markup, bullets([*_scale_read_off(subjects), *_FOR_ALL, page])) if subjects else ()
     return Section(f"officer{suffix}", f"For the privacy officer{words}", content)
 
 
 def _scale_read_off(subjects: Sequence[Subject]) -> list[str]:
     """Say once where private ratings have decided the scale, which all protocols are told."""
-    known = (subject.summary.dataset.scale_read_off for subject in subjects if subject.summary)
-    found = next(filter(None, known), ())
-    words = f"Scale ({', '.join(found)}): read off private ratings and told everybody; no ε covers that."
-    return [words] if found else []
+    per_run = (subject.summary.dataset.scale_read_off for subject in subjects if subject.summary)
+    read_off = next(filter(None, per_run), ())
+    words = f"Scale ({', '.join(read_off)}): read off private ratings and told everybody; no ε covers that."
+    return [words] if read_off else []
 
 
 def _lines(sentences: Iterator[str]) -> Markup:
     """Return sentences below each other, in which no figure goes on in the next line."""
-    whole = (re.sub(r"(?<=[εδ]) = | (?=%)|(?<=>) ", _unbroken, each) for each in sentences)
-    return Markup("").join(Markup("<div>{}</div>").format(each) for each in whole) or Markup(DASH)
+    lines = (re.sub(r"(?<=[εδ]) = | (?=%)|(?<=>) ", _unbroken, sentence) for sentence in sentences)
+    return Markup("").join(Markup("<div>{}</div>").format(sentence) for sentence in lines) or Markup(DASH)
 
 
-def _unbroken(found: re.Match[str]) -> str:
-    return found[0].replace(" ", "\N{NO-BREAK SPACE}")
+def _unbroken(match: re.Match[str]) -> str:
+    return match[0].replace(" ", "\N{NO-BREAK SPACE}")
 
 
 _FOR_ALL = (
@@ -163,8 +165,8 @@ def _deviating(subject: Subject) -> Iterator[str]:
     if subject.result.status == "none":
         yield "The server, to which nothing is promised."
         return
-    alone, trust = subject.result.epsilon("user"), subject.result.needed_trust
-    bounded = "nothing is proved" if alone is None else f"a user loses up to ε = {loss(alone)}"
+    epsilon, trust = subject.result.epsilon("user"), subject.result.needed_trust
+    bounded = "nothing is proved" if epsilon is None else f"a user loses up to ε = {loss(epsilon)}"
     yield f"Trust: {trust}."
     yield _DEVIATING[trust].format(alone=bounded)
 
@@ -189,8 +191,8 @@ def _assumed(subject: Subject) -> Iterator[str]:
 def _meaning(subject: Subject) -> Iterator[str]:
     result, rating = subject.result, subject.result.epsilon("rating")
     if rating:
-        given = ", given or not" if result.hides and not result.lists else ""
-        yield f"{subject.least}{given}: ε = {loss(rating)}, {guess(rating)}."
+        rated_or_not = ", given or not" if result.hides and not result.lists else ""
+        yield f"{subject.least}{rated_or_not}: ε = {loss(rating)}, {guess(rating)}."
     if subject.loss is None:
         yield "Everything that a user sends: no ε is proved."
         return
@@ -235,8 +237,8 @@ def _repeated(subject: Subject) -> Iterator[str]:
     yield from _any_two_repeated(subject, times, total if composed is None else min(total, composed))
 
 
-def _any_two_repeated(subject: Subject, times: int, near: float) -> Iterator[str]:
-    """Yield what repetitions tell of two profiles, unless it is what they tell of one and none: ``near``."""
+def _any_two_repeated(subject: Subject, times: int, epsilon_of_one: float) -> Iterator[str]:
+    """Yield what repetitions tell of two profiles, unless it is what they tell of one: ``epsilon_of_one``."""
     if subject.terms is None or subject.between is None:
         return
     once, delta = subject.between
@@ -244,35 +246,35 @@ def _any_two_repeated(subject: Subject, times: int, near: float) -> Iterator[str
     delta *= times
     if counted is not None and loss(counted) != loss(epsilon):
         epsilon, delta = counted, subject.result.delta or 0.0
-    if loss(epsilon) != loss(near):
+    if loss(epsilon) != loss(epsilon_of_one):
         yield f"Which of two profiles a user has: ε = {loss(epsilon)}{_with(delta)}, {guess(epsilon)}."
 
 
 def _told(subject: Subject) -> Iterator[str]:
     result, summary = subject.result, subject.summary
     predicted = summary is not None and not summary.traffic.downlink.payload_bytes
-    made = "Recommendations are made" if predicted else "What they are sent is made"
+    origin = "Recommendations are made" if predicted else "What they are sent is made"
     proved = result.status not in ("none", "declared") and (result.private or result.composed is not None)
     if subject.silent:
         yield "Nothing: nothing is sent."
     elif not proved:
-        yield f"{made} from everybody's data; no ε is proved."
+        yield f"{origin} from everybody's data; no ε is proved."
     elif result.hides:
-        yield f"{made} from what ε covers, so the same ε holds against them."
+        yield f"{origin} from what ε covers, so the same ε holds against them."
     else:
         yield "Ratings: the same ε holds against them."
-        yield from _told_of_sets(subject.stated, result.delta or 0.0, made)
+        yield from _told_of_sets(subject.stated, result.delta or 0.0, origin)
 
 
-def _told_of_sets(terms: Terms | Assumptions, delta: float, made: str) -> Iterator[str]:
-    """Yield what holds of item sets that the server sees; ``made``: how what others receive is."""
+def _told_of_sets(terms: Terms | Assumptions, delta: float, origin: str) -> Iterator[str]:
+    """Yield what holds of item sets that the server sees; ``origin``: how what others receive is made."""
     noise, apart = terms.embeddings_epsilon, terms.embeddings_any_two
     if noise is None:
-        yield f"Item sets: not covered. {made} from them without noise."
+        yield f"Item sets: not covered. {origin} from them without noise."
         return
     any_two = "" if apart is None else f", {loss(apart)} between any two"
-    held = f"ε = {loss(noise)} for a set or none{any_two}{_with(delta)}"
-    yield f"Item sets: {held}, by noise."
+    bound = f"ε = {loss(noise)} for a set or none{any_two}{_with(delta)}"
+    yield f"Item sets: {bound}, by noise."
     if terms.uncovered:
         yield f"Not covered: {terms.uncovered}."
 

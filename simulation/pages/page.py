@@ -67,10 +67,10 @@ def page(
         title=title,
         kind=kind,
         description=words,
-        answers=[(each, parts) for each in answers if (parts := _parts(each, draw))],
+        answers=[(section, parts) for section in answers if (parts := _parts(section, draw))],
         notes=notes[:_SHOWN_NOTES],
         more_notes=notes[_SHOWN_NOTES:],
-        sections=[(each, parts) for each in sections if (parts := _parts(each, draw))],
+        sections=[(section, parts) for section in sections if (parts := _parts(section, draw))],
         # This style sheet, this script and an empty icon, and nothing else.
         policy="default-src 'none'; img-src data:; style-src 'sha256-{}'; script-src 'sha256-{}'; "
         "base-uri 'none'; form-action 'none'".format(*digests),
@@ -85,12 +85,14 @@ _STATIC = ("page.css", "page.js")
 def _parts(section: Section, draw: Draw) -> list[Markup]:
     """Return the parts of a section; figures that follow each other stand side by side if there is room."""
     parts: list[Markup] = []
-    for drawn, own in groupby(filter(None, section.content), key=lambda part: isinstance(part, Plot)):
-        if drawn:
-            figures = [draw(plot) for plot in own if isinstance(plot, Plot)]
+    for are_plots, group in groupby(filter(None, section.content), key=lambda part: isinstance(part, Plot)):
+        if are_plots:
+            figures = [draw(plot) for plot in group if isinstance(plot, Plot)]
             parts.append(render_template("figures.html", figures=figures))
         else:
-            parts += [part if isinstance(part, Markup) else Markup("<p>{}</p>").format(part) for part in own]
+            parts += [
+                part if isinstance(part, Markup) else Markup("<p>{}</p>").format(part) for part in group
+            ]
     return parts
 
 
@@ -129,11 +131,11 @@ def table(
         return Markup("")
     cells = [[(column, column.text(line), column.value(line)) for column in columns] for line in lines]
     rows, buttons = list(zip(map(attributes, lines), cells, strict=True)), sortable and len(lines) > 1
-    shown = {"buttons": buttons, "style": style, "first_shown": first_shown}
-    return render_template("table.html", caption=caption, columns=columns, rows=rows, **shown)
+    display = {"buttons": buttons, "style": style, "first_shown": first_shown}
+    return render_template("table.html", caption=caption, columns=columns, rows=rows, **display)
 
 
 def bullets(lines: Iterable[str]) -> Markup:
     """Return a list of lines; nothing without any."""
-    every = Markup("").join(Markup("<li>{}</li>").format(line) for line in lines)
-    return Markup("<ul>{}</ul>").format(every) if every else every
+    items = Markup("").join(Markup("<li>{}</li>").format(line) for line in lines)
+    return Markup("<ul>{}</ul>").format(items) if items else items

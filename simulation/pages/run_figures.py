@@ -172,10 +172,11 @@ def draw_rounds(ax: Axes, run: RunRecord, metric: Metric, title: str, baseline: 
     rounds = evaluated_rounds(run.rounds, metric)
     spent = np.array([total for _, total, _ in rounds]) / run.summary.traffic.users
     values = np.array([value for *_, value in rounds])
-    known = baseline if metric.column in HELD_AGAINST else None
-    every = values if known is None else np.append(values, known)
-    margin = 0.08 * float(np.ptp(every)) or 0.5
-    ax.set_ylim(every.min() - margin, every.max() + margin)
+    if metric.column not in HELD_AGAINST:
+        baseline = None
+    heights = values if baseline is None else np.append(values, baseline)
+    margin = 0.08 * float(np.ptp(heights)) or 0.5
+    ax.set_ylim(heights.min() - margin, heights.max() + margin)
     if spent.min() > 0:
         log_axis(ax.xaxis, spent, size)
     else:
@@ -185,11 +186,11 @@ def draw_rounds(ax: Axes, run: RunRecord, metric: Metric, title: str, baseline: 
         f"round {place}: {metric.label} {value:.{metric.digits}f}, {size(at)} per user so far"
         for at, (place, _, value) in zip(spent, rounds, strict=True)
     ]
-    named = f"rounds {rounds[0][0]} to {rounds[-1][0]}"
-    handles = [curve(ax, spent, values, Look(_colour(run), "o"), named, words, markersize=5)]
-    if known is not None:
-        shade(ax, np.array(ax.get_xlim()), np.full(2, known), metric)
-        nothing_sent = f"nothing sent: {number(known, metric.digits - 1)}"
+    label = f"rounds {rounds[0][0]} to {rounds[-1][0]}"
+    handles = [curve(ax, spent, values, Look(_colour(run), "o"), label, words, markersize=5)]
+    if baseline is not None:
+        shade(ax, np.array(ax.get_xlim()), np.full(2, baseline), metric)
+        nothing_sent = f"nothing sent: {number(baseline, metric.digits - 1)}"
         handles.append(entry(nothing_sent, Look(INK), linewidth=1.2))
     notes = _worse(metric, rounds[-1][2], baseline)
     titled(ax, title, *notes, x="bytes per user so far, both ways", y=metric.heading)
@@ -214,17 +215,18 @@ def _draw_predictions(ax: Axes, ratings: Floats, predictions: Floats, colour: st
     """Draw the distribution of predictions for every true rating, with the line of perfect predictions."""
     groups = group_by_rating(ratings, predictions)
     places = [place for place, _ in groups]
-    least, lower, middle, upper, most = np.array([quantiles for _, quantiles in groups]).T
+    p5, p25, median, p75, p95 = np.array([quantiles for _, quantiles in groups]).T
     ends = [places[0], places[-1]]
     ax.plot(ends, ends, color=MUTED, linewidth=1.1, linestyle=DASHED)
-    ax.vlines(places, least, most, color=colour, linewidth=1.4, alpha=0.5)
-    ax.vlines(places, lower, upper, color=colour, linewidth=6, alpha=0.5)
+    ax.vlines(places, p5, p95, color=colour, linewidth=1.4, alpha=0.5)
+    ax.vlines(places, p25, p75, color=colour, linewidth=6, alpha=0.5)
     words = [
-        f"true rating {place:g}: median {each[2]:.2f}, middle 50 % {each[1]:.2f} to {each[3]:.2f}, "
-        f"middle 90 % {each[0]:.2f} to {each[4]:.2f}"
-        for place, each in groups
+        f"true rating {place:g}: median {quantiles[2]:.2f}, "
+        f"middle 50 % {quantiles[1]:.2f} to {quantiles[3]:.2f}, "
+        f"middle 90 % {quantiles[0]:.2f} to {quantiles[4]:.2f}"
+        for place, quantiles in groups
     ]
-    point(ax, places, middle, colour, words)
+    point(ax, places, median, colour, words)
     if len(places) <= 6:
         ax.set_xticks(places, [f"{place:g}" for place in places])
     ax.set(xlabel="true rating", ylabel="prediction")
@@ -252,7 +254,9 @@ def _draw_periods(
     for key, (label, look) in lines.items():
         figures = _by_period(run, key)
         if np.isfinite(figures).any():
-            words = [f"period {at}: {label} {each:.4g}" for at, each in zip(periods, figures, strict=True)]
+            words = [
+                f"period {at}: {label} {figure:.4g}" for at, figure in zip(periods, figures, strict=True)
+            ]
             handles.append(curve(ax, periods, figures, look, label, words, markersize=4))
     titled(ax, title, x=f"period of {run.config['schedule']['days']:g} days", y=y)
     legend(ax, handles if len(lines) > 1 else [])
@@ -277,20 +281,22 @@ def rounds_plot(run: RunRecord) -> Plot | None:
         numbers, looks = [record.round for record in run.rounds], (Look(_colour(run), "o"), Look(INK))
         handles = []
         for (name, values), look in zip(lines, looks, strict=False):
-            words = [f"round {at}: {name or y} {each:.4g}" for at, each in zip(numbers, values, strict=True)]
+            words = [
+                f"round {at}: {name or y} {value:.4g}" for at, value in zip(numbers, values, strict=True)
+            ]
             handles.append(curve(ax, numbers, values, look, name, words, markersize=4))
         ax.set_ylim(bottom=min(0.0, float(np.nanmin([values for _, values in lines]))))
         ax.locator_params("x", integer=True)
         titled(ax, title, x="round", y=y)
         legend(ax, handles if len(lines) > 1 else [])
 
-    drawn = []
-    for title, (y, every) in panels.items():
-        read = [(name, np.array(values, dtype=np.float64)) for name, values in every]
+    parts = []
+    for title, (y, series) in panels.items():
+        read = [(name, np.array(values, dtype=np.float64)) for name, values in series]
         lines = [(name, values) for name, values in read if np.count_nonzero(np.isfinite(values)) > 1]
         if lines:
-            drawn.append(partial(draw, title=title, y=y, lines=lines))
-    if not drawn:
+            parts.append(partial(draw, title=title, y=y, lines=lines))
+    if not parts:
         return None
     observed = (
         " The norm is a median of updates before they are clipped, and the model's loss a mean: a simulation "
@@ -299,10 +305,10 @@ def rounds_plot(run: RunRecord) -> Plot | None:
     return Plot(
         "rounds",
         "Losses and updates",
-        "ε is the largest loss of any user in all rounds so far." + observed * (len(drawn) > 1),
+        "ε is the largest loss of any user in all rounds so far." + observed * (len(parts) > 1),
         f"What changes over {len(run.rounds)} rounds.",
-        drawn,
-        full_width=len(drawn) > 1,
+        parts,
+        full_width=len(parts) > 1,
         width=330,
         height=180,
     )

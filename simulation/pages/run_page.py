@@ -79,25 +79,29 @@ def run_page(
     """
     summary, attacks, drawing = run.summary, run.summary.attacks, drawing_of(run)
     grouped = [
-        GroupLine(summary.name, None, by, own) for by, every in summary.groups.items() for own in every
+        GroupLine(summary.name, None, by, figures)
+        for by, groups in summary.groups.items()
+        for figures in groups
     ]
     attacked = [] if attacks is None else [Attacked(summary.name, None, attacks.reached)]
-    notes = [] if attacks is None else [note for each in attacks.performed for note in each.notes]
+    notes = [] if attacks is None else [note for attack in attacks.performed for note in attack.notes]
     sent = "" if drawing is None else render_template("sent.svg", drawing=drawing)
-    shown = examples or run.made_up
-    personal = _EXAMPLES_SHOWN if examples else "All users are made up." if shown else NO_PERSONAL_DATA
+    shows_ratings = examples or run.made_up
+    personal = (
+        _EXAMPLES_SHOWN if examples else "All users are made up." if shows_ratings else NO_PERSONAL_DATA
+    )
     sections = [
         officer_section([Subject(result_of(summary), summary)], page=personal),
         *([projection_section(run_projections(run, population), population)] if population else []),
         Section("sent", "What leaves one device", (sent,), folded=False),
         attack_section(attacked, notes),
         Section("periods-section", "What reports tell in the course of time", (averaging_plot(run),)),
-        _example_section(run, shown=shown),
+        _example_section(run, shows_ratings=shows_ratings),
         _ranking_section(run),
         groups_section(grouped),
         Section("noise-section", "Noise of the mechanism", [noise_plot(run.channel)] if run.channel else []),
         _rounds_section(run),
-        _completion_section(run, shown=shown),
+        _completion_section(run, shows_ratings=shows_ratings),
         _provenance(run, config_text, projected=population is not None),
     ]
     metric = main_metric(summary.accuracy.metrics())
@@ -134,15 +138,15 @@ def run_tiles(summary: Summary) -> list[tuple[str, str, str]]:
     for metric in headlines(metrics_of([result])):
         if (value := accuracy.get(metric.column)) is not None:
             baseline, at_k = _against(summary, metric), f" at {summary.accuracy.k}"
-            known = "" if baseline is None else f"; {number(baseline, metric.digits)} with nothing sent"
-            named = metric.label + at_k * metric.column.endswith("_at_k")
-            tiles.append((named, f"{value:.{metric.digits}f}", metric.direction + known))
+            comparison = "" if baseline is None else f"; {number(baseline, metric.digits)} with nothing sent"
+            title = metric.label + at_k * metric.column.endswith("_at_k")
+            tiles.append((title, f"{value:.{metric.digits}f}", metric.direction + comparison))
     tiles.append((STATUS.title, result.status, f"{result.trust} model"))
     losses = [*losses_of([result]), composed_column([result])]
-    said = {column.title: column for column in losses if column.text(result) != DASH}
+    columns = {column.title: column for column in losses if column.text(result) != DASH}
     if result.composed is not None and result.composed == result.epsilon("user"):
-        del said[losses[-1].title]
-    for column in [*(said.values() or losses[:2]), ANY_TWO]:
+        del columns[losses[-1].title]
+    for column in [*(columns.values() or losses[:2]), ANY_TWO]:
         figure, _, qualified = column.text(result).partition(", ")
         detail = "none is proved" if figure == DASH else ", ".join(filter(None, (qualified, column.unit)))
         if column is ANY_TWO and figure not in (DASH, loss(result.epsilon("user"))):
@@ -160,22 +164,22 @@ def run_tiles(summary: Summary) -> list[tuple[str, str, str]]:
 def _left_out(summary: Summary) -> list[str]:
     """Say why figures of the first k items are left out, if they are, and who is only in the test ratings."""
     (share, k), dataset = (summary.accuracy.whole_lists, summary.accuracy.k), summary.dataset
-    said = []
+    notes = []
     if share is not None and share >= NEARLY_ALL:
-        said.append(
+        notes.append(
             f"Precision, recall and F-score at {k} are left out: {share:.0%} of the users have at most {k} "
             "candidates, so that any list holds them all."
         )
     counts = (("user", dataset.users_only_in_test), ("item", dataset.items_only_in_test))
     if unknown := [plural(count, entity) for entity, count in counts if count]:
-        said.append(f"Only in the test ratings, never in the training ratings: {listed(unknown)}.")
-    return said
+        notes.append(f"Only in the test ratings, never in the training ratings: {listed(unknown)}.")
+    return notes
 
 
-def _example_section(run: RunRecord, *, shown: bool) -> Section:
+def _example_section(run: RunRecord, *, shows_ratings: bool) -> Section:
     """Return the section with some predictions of one user, if anybody has enough test ratings.
 
-    ``shown``: whether they may be shown; otherwise only what shows them is said.
+    ``shows_ratings``: whether they are shown; otherwise only what shows them is said.
     """
     names, example = run.summary.item_names, run.example
     columns: list[Column[tuple[str, float, float]]] = [
@@ -184,7 +188,7 @@ def _example_section(run: RunRecord, *, shown: bool) -> Section:
         figure_column("prediction", "", itemgetter(2), 2),
     ]
     content: tuple[Markup | str, ...] = ()
-    if example is not None and shown:
+    if example is not None and shows_ratings:
         rows = table(f"Test ratings of user {example.user}", columns, example.predicted)
         content = ("" if run.made_up else _EXAMPLES_SHOWN, rows)
     elif example is not None:
@@ -201,7 +205,7 @@ def _ranking_section(run: RunRecord) -> Section:
     def at_cutoff(cutoff: int) -> Column[tuple[str, Mapping[int, float]]]:
         return figure_column(f"at {cutoff}", "", lambda row: row[1][cutoff], 4)
 
-    shown = [
+    tables = [
         table(
             f"Among {candidates}; means over {ranking.users:,} users with {hits}",
             [text_column("metric", itemgetter(0)), *map(at_cutoff, ranking.ndcg_at)],
@@ -214,10 +218,10 @@ def _ranking_section(run: RunRecord) -> Section:
         for candidates, ranking in ((among, accuracy.ranking), ("sampled items", accuracy.sampled_ranking))
         if ranking is not None
     ]
-    if not shown:
+    if not tables:
         return Section("ranking", "", ())
     words = f"Lists by {'predicted rating' if rated else 'score'}; a hit is an item with {hits}."
-    return Section("ranking", "Ranking over the catalogue", (words if rated else "", *shown))
+    return Section("ranking", "Ranking over the catalogue", (words if rated else "", *tables))
 
 
 def _rounds_section(run: RunRecord) -> Section:
@@ -228,14 +232,14 @@ def _rounds_section(run: RunRecord) -> Section:
         figure_column("down", "message bytes", attrgetter("downlink_message_bytes"), 0),
         figure_column("seconds", "", attrgetter("seconds"), 2),
     ]
-    shown = table("Rounds, all users together", columns, run.rounds)
-    return Section("rounds-section", "Round by round", (rounds_plot(run), shown))
+    markup = table("Rounds, all users together", columns, run.rounds)
+    return Section("rounds-section", "Round by round", (rounds_plot(run), markup))
 
 
-def _completion_section(run: RunRecord, *, shown: bool) -> Section:
+def _completion_section(run: RunRecord, *, shows_ratings: bool) -> Section:
     """Return the section on what the completion learned: its diagnostics, a mixture, or two domains.
 
-    ``shown``: whether the ratings of a user may be.
+    ``shows_ratings``: whether the ratings of a user may be.
     """
     learned, domains = run.summary, run.summary.domains
     rows = [
@@ -250,19 +254,19 @@ def _completion_section(run: RunRecord, *, shown: bool) -> Section:
     if domains is not None:
         for side in (domains.source, domains.target):
             counts = f"{side.away_from_bridges:,} away from bridges, {side.next_to_bridges:,} next to them"
-            kept = f"{side.edges_from_away:,} and {side.edges_to_bridges:,} edges kept"
-            rows.append((f"items of {side.name}", f"{counts}, {side.bridges:,} bridges; {kept}"))
+            edges = f"{side.edges_from_away:,} and {side.edges_to_bridges:,} edges kept"
+            rows.append((f"items of {side.name}", f"{counts}, {side.bridges:,} bridges; {edges}"))
         rows.append(("edges between the domains", f"{domains.edges_between:,}"))
-    if shown and domains is not None and (ego := domains.alter_ego) is not None:
+    if shows_ratings and domains is not None and (ego := domains.alter_ego) is not None:
         names, rating = learned.item_names, "{:g}".format
         columns: list[Column[tuple[str, tuple[str, float]]]] = [
             text_column("item", lambda row: names.get(row[1][0], row[1][0])),
             text_column("when", itemgetter(0)),
             figure_column("rating", "", lambda row: row[1][1], rating),
         ]
-        both = [("before", each) for each in ego.before] + [("after", each) for each in ego.after]
+        rated = [("before", pair) for pair in ego.before] + [("after", pair) for pair in ego.after]
         caption = f"AlterEgo of user {ego.user}: {ego.source_ratings} ratings become {ego.items} items"
-        replaced = table(f"{caption}, the first of which are here", columns, both, sortable=False)
+        replaced = table(f"{caption}, the first of which are here", columns, rated, sortable=False)
     diagnostics = [text_column("diagnostic", itemgetter(0)), text_column("value", itemgetter(1))]
     content = replaced, table("Diagnostics", diagnostics, rows, sortable=False)
     return Section("completion-section", f"What the completion learned ({learned.completion})", content)
@@ -281,8 +285,8 @@ def _provenance(run: RunRecord, config_text: str, *, projected: bool) -> Section
     """Return how a run was made: its components, how long it took, and the configuration."""
 
     def described(what: str, registry: Registry[Any], kind: str) -> str:
-        known = kind in registry.kinds
-        return f"{what} ({kind}): {summary_of(registry[kind])}" if known else f"{what}: {_named(kind)}"
+        registered = kind in registry.kinds
+        return f"{what} ({kind}): {summary_of(registry[kind])}" if registered else f"{what}: {_named(kind)}"
 
     summary, seconds = run.summary, run.summary.time
     parts = [described("Completion", COMPLETIONS, summary.completion)]

@@ -35,9 +35,9 @@ def attacks_on(results: Sequence[ProtocolResult]) -> list[Attacked]:
         columns = dict.fromkeys(name for row in result.rows for name in row)
         stems = [name.removesuffix("_baseline") for name in columns if name.endswith("_baseline")]
         reached = {
-            name: Reached(value=own[0], baseline=own[1], bound=own[2])
+            name: Reached(value=figures[0], baseline=figures[1], bound=figures[2])
             for name in stems
-            if (own := [result.mean(f"{name}{end}") for end in ("", "_baseline", "_bound")]) != [None] * 3
+            if (figures := [result.mean(f"{name}{end}") for end in ("", "_baseline", "_bound")]) != [None] * 3
         }
         attacked += [Attacked(result.name, result.budget, reached)] if reached else []
     return attacked
@@ -66,7 +66,7 @@ def attack_section(lines: Sequence[Attacked], notes: Sequence[str] = ()) -> Sect
             figure_column("ε", "", attrgetter("budget"), loss),
         ]
         caption = "What attacks reached; small: with nothing sent, and what ε allows"
-        shown = table(caption, [*protocol, *map(_reached_column, names)], lines)
+        markup = table(caption, [*protocol, *map(_reached_column, names)], lines)
     else:
         columns: list[Column[tuple[str, Reached]]] = [
             text_column("figure", lambda row: _titled(row[0])),
@@ -74,10 +74,10 @@ def attack_section(lines: Sequence[Attacked], notes: Sequence[str] = ()) -> Sect
             figure_column("nothing sent", "", lambda row: row[1].baseline, _DIGITS),
             figure_column("ε allows", "", lambda row: row[1].bound, _DIGITS),
         ]
-        shown = table(
-            "What attacks reached", columns, [each for line in lines for each in line.reached.items()]
+        markup = table(
+            "What attacks reached", columns, [figure for line in lines for figure in line.reached.items()]
         )
-    content = (_OF_ATTACKS, shown, bullets(notes)) if lines else ()
+    content = (_OF_ATTACKS, markup, bullets(notes)) if lines else ()
     return Section("attacks", "What an attacker learns, and what malicious users move", content)
 
 
@@ -92,8 +92,10 @@ def _reached_column(name: str) -> Column[Attacked]:
     def text(line: Attacked) -> str:
         if (reached := line.reached.get(name)) is None:
             return DASH
-        others = [(reached.baseline, ""), (reached.bound, "≤ ")]
-        small = " · ".join(f"{sign}{number(each, _DIGITS)}" for each, sign in others if each is not None)
+        references = [(reached.baseline, ""), (reached.bound, "≤ ")]
+        small = " · ".join(
+            f"{sign}{number(figure, _DIGITS)}" for figure, sign in references if figure is not None
+        )
         return Markup("{}<br><small>{}</small>").format(number(reached.value, _DIGITS), small)
 
     def value(line: Attacked) -> float | None:
@@ -150,8 +152,8 @@ def groups_section(lines: Sequence[GroupLine]) -> Section:
             for title, unit, name, written in (*_COUNTS, *(_RATED if rated else _LISTED), *_OTHERS)
         ),
     ]
-    shown = table("Every figure of every group", columns, lines)
-    content = (_OF_GROUPS, shown, _TABLE if several else "") if lines else ()
+    markup = table("Every figure of every group", columns, lines)
+    content = (_OF_GROUPS, markup, _TABLE if several else "") if lines else ()
     return Section("groups", "Who pays: groups of users", content)
 
 
@@ -177,5 +179,5 @@ def projection_section(rows: Sequence[tuple[str, Projection]], population: float
         figure_column("to", "95 % interval", lambda row: row[1].high, size),
         figure_column("mean rate", "Mbit/s", lambda row: row[1].bits_per_second / 1e6, 2),
     ]
-    shown = table(f"Projected traffic of {population:,.0f} users a day", columns, rows)
-    return Section("projection", "Traffic of a deployment", (words, shown))
+    markup = table(f"Projected traffic of {population:,.0f} users a day", columns, rows)
+    return Section("projection", "Traffic of a deployment", (words, markup))

@@ -67,5 +67,5 @@ def test_a_budget_says_for_what_it_is_and_with_which_delta_where_that_is_not_the
     told = ["1", "1 per user", "1 per user, δ = 1e-06", "1 claimed, 1.25 proved", "1 claimed", "0"]
     assert [of_ratings.text(each) for each in results] == told
     assert [of_users.text(each) for each in results[:3]] == ["1 per rating", "1", "1"]
-    mixed = EpsilonAxis("rating", asked=True, mixed=True)
+    mixed = EpsilonAxis("rating", requested=True, mixed=True)
     assert mixed.label == "requested ε per rating or user"

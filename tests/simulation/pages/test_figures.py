@@ -66,7 +66,9 @@ def axes() -> Axes:
 
 def by_epsilon(results: Sequence[ProtocolResult], *, asked: bool = False) -> Axes:
     ax = axes()
-    draw_accuracy_against_epsilon(ax, results, RMSE, EpsilonAxis("rating", asked=asked), looks_of(results))
+    draw_accuracy_against_epsilon(
+        ax, results, RMSE, EpsilonAxis("rating", requested=asked), looks_of(results)
+    )
     return ax
 
 
