@@ -78,7 +78,7 @@ class Laboratory:
     @property
     def transcript(self) -> Transcript:
         """What the server of the run has seen; of a protocol that tells nothing of it, nothing."""
-        return self._said(self.outcome)
+        return self._transcript_of(self.outcome)
 
     @property
     def accountant(self) -> PrivacyAccountant:
@@ -113,7 +113,7 @@ class Laboratory:
         train = self.truth.select(present[self.truth.users])
         identity = f"{self.installer.drawn_by} attacked {number}"
         takes_part = self.hides_item_sets or self.installer.config.protocol.masks
-        return self._said(self._run(train, identity, None if takes_part else ~present))
+        return self._transcript_of(self._run(train, identity, None if takes_part else ~present))
 
     def _run(self, train: Ratings, identity: str, absent: Bools | None) -> Outcome:
         """Run the protocol on some ratings; what is drawn follows from the text of its identity."""
@@ -139,7 +139,7 @@ class Laboratory:
         session = replace(self.installer.session, shards=None)
         return replace(self.installer, session=session, progress=silent, ended=unheard)
 
-    def _said(self, outcome: Outcome) -> Transcript:
+    def _transcript_of(self, outcome: Outcome) -> Transcript:
         truth, trusted = self.truth, outcome.guarantee.trusts_server
         nothing = Transcript(n_users=truth.n_users, n_items=truth.n_items, scale=truth.scale, trusted=trusted)
         return outcome.transcript or nothing

@@ -72,7 +72,7 @@ def audit(
     folder = None if output is None else Path(output)
     if folder is not None:
         check_unused(folder)
-    result = Auditor.of(config, trials, confidence, progress).audit(config.name)
+    result = ProtocolAuditor.of(config, trials, confidence, progress).audit(config.name)
     if folder is not None:
         files = {CONFIG: config.to_yaml(), AUDIT: result.to_json(), REPORT: audit_page(result.values())}
         write_files(folder, files)
@@ -88,8 +88,8 @@ def check_options(trials: int, confidence: float) -> None:
 
 
 @dataclass(frozen=True)
-class Auditor:
-    """Performs the tests of `simulation.courses.base.Auditor` on a protocol, reduced for an audit."""
+class ProtocolAuditor:
+    """Performs the tests of `dprec.protocols.findings.Auditor` on a protocol, reduced for an audit."""
 
     config: RunConfig
     """With as little work as possible, but the same reports."""
@@ -104,7 +104,9 @@ class Auditor:
     progress: Progress = silent
 
     @classmethod
-    def of(cls, config: RunConfig, trials: int, confidence: float, progress: Progress = silent) -> Auditor:
+    def of(
+        cls, config: RunConfig, trials: int, confidence: float, progress: Progress = silent
+    ) -> ProtocolAuditor:
         """Check a configuration as a run would, and reduce it."""
         if config.schedule is not None:
             accepted = "one collection: --set schedule=null --set 'split={kind: holdout}'"
@@ -306,7 +308,7 @@ def audit_presets(
         if seed is not None:
             config = config.model_copy(update={"seed": seed})
         try:
-            auditor = Auditor.of(config, trials, confidence)
+            auditor = ProtocolAuditor.of(config, trials, confidence)
         except InputError as error:
             results.append(PresetAudit(name, None, reason=str(error)))
             continue

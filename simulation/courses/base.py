@@ -51,11 +51,11 @@ class Course(ABC, Generic[ProtocolT]):
         """Do all that the server does, and return what it holds: ask devices, learn, tell them."""
         raise NotImplementedError
 
-    def served(self, task: ServerTask, held: Any) -> ServerOutcome:
+    def served(self, task: ServerTask, state: Any) -> ServerOutcome:
         """Return what the server knows at the end, where nobody knows more."""
         raise NotImplementedError
 
-    def simulated(self, task: Task, held: Any) -> Outcome:
+    def simulated(self, task: Task, state: Any) -> Outcome:
         """Return the outcome in a simulation, which knows the ratings that the devices hold."""
         raise NotImplementedError
 
@@ -71,14 +71,14 @@ _FAULTS = ("absent", "late", "malformed")
 def notes_on_failures(records: Sequence[RoundRecord], reports: str = "reports") -> tuple[str, ...]:
     """Note how many of the requested reports, in the plural, could not be used; empty if all could."""
     failures = sum(record.failures for record in records)
-    asked = failures + sum(record.replies for record in records)
+    requested = failures + sum(record.replies for record in records)
     lost = sum(int(record.observed.get("not_finite", 0)) for record in records)
     notes: tuple[str, ...] = (
-        (f"{lost} of {asked} updates were not finite; zeros were sent instead.",) if lost else ()
+        (f"{lost} of {requested} updates were not finite; zeros were sent instead.",) if lost else ()
     )
     if not failures:
         return notes
-    notes += (f"{failures} of {asked} {reports} were missing, late or malformed and were not used.",)
+    notes += (f"{failures} of {requested} {reports} were missing, late or malformed and were not used.",)
     refusals = sum((Counter(record.causes) for record in records), Counter[str]())
     refused = [f"{count} {cause}" for cause, count in sorted(refusals.items()) if cause not in _FAULTS]
     return (*notes, f"Devices refused to send {reports}: {', '.join(refused)}.") if refused else notes
@@ -95,12 +95,12 @@ OutcomeT = TypeVar("OutcomeT", bound=ServerOutcome)
 
 def with_declared_losses(outcome: OutcomeT, protocol: Protocol, schedule: Schedule | None = None) -> OutcomeT:
     """Return an outcome whose accountant holds what is proved: losses only declared stand as claims."""
-    own = declaring(protocol, schedule)
-    if type(protocol) in own:
+    user_defined = declaring(protocol, schedule)
+    if type(protocol) in user_defined:
         _check_charged(outcome, protocol)
     if outcome.guarantee.status == "declared":  # of each collection already
         return outcome
-    guarantee = as_declared(outcome.guarantee, own)
+    guarantee = as_declared(outcome.guarantee, user_defined)
     if guarantee.status != "declared":
         return outcome
     return replace(outcome, guarantee=guarantee, accountant=outcome.accountant.declared())

@@ -16,7 +16,7 @@ from simulation.courses.base import NOT_DELIVERED
 from simulation.courses.collection import CollectionCourse
 from simulation.courses.delivering import attacked_lists, deliver
 from simulation.courses.task import Grid, Outcome, Task
-from simulation.courses.transcripts import told, transcript_of
+from simulation.courses.transcripts import transcript_of, transcript_of_reports
 
 
 class GlobalMeanCourse(CollectionCourse[GlobalMeanProtocol]):
@@ -29,9 +29,9 @@ class GlobalMeanCourse(CollectionCourse[GlobalMeanProtocol]):
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Collect the means and predict their mean."""
         means = one_mean_per_user(task.train)
-        asked = replace(task, n_items=means.n_items, scale=means.scale)
-        collected = self.collect(grid, asked)
-        observed, charged = collected.observations, self.charged(asked, collected, means.counts)
+        task_of_means = replace(task, n_items=means.n_items, scale=means.scale)
+        collected = self.collect(grid, task_of_means)
+        observed, charged = collected.observations, self.charged(task_of_means, collected, means.counts)
         mean = self.protocol.learn(observed.mean, charged["channel"])
         everybody = Averages(np.full(task.judged.n_users, mean), by_item=False)
         transcript = None
@@ -59,10 +59,10 @@ class TrustedServerCourse(CollectionCourse[TrustedServerProtocol]):
         received, record = collected.observations, collected.record
         seed = seed_for(task.server_seed, received.users, received.items, received.values)
         completed = protocol.learn(received, seed, task.progress)
-        seen = received.counts, received.items
-        lists = attacked_lists(protocol.delivery, task, completed, seen, name)
+        seen_cells = received.counts, received.items
+        lists = attacked_lists(protocol.delivery, task, completed, seen_cells, name)
         if protocol.delivery is not None:
-            spent = deliver(protocol.delivery, grid, task, completed, seen, collected.traffic, name)
+            spent = deliver(protocol.delivery, grid, task, completed, seen_cells, collected.traffic, name)
             record = record.with_traffic(spent)
         charged = self.charged(task, collected, task.train.counts, record=record)
         scale = protocol.noise(received.shape).scale
@@ -71,6 +71,6 @@ class TrustedServerCourse(CollectionCourse[TrustedServerProtocol]):
             predict_rows=completed.predict_rows,
             hidden=completed.hidden,
             diagnostics={**completed.diagnostics, "noise_scale": scale},
-            transcript=told(task, received, trusted=True, lists=lists),
+            transcript=transcript_of_reports(task, received, trusted=True, lists=lists),
             **charged | {"notes": completed.notes + charged["notes"]},
         )

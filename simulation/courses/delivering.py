@@ -22,20 +22,20 @@ def deliver(
     grid: Grid,
     task: ServerTask,
     completed: Completed,
-    seen: tuple[Ints, AnyInts] | None,
+    seen_cells: tuple[Ints, AnyInts] | None,
     traffic: TrafficLedger,
     name: str,
     guarded: Completed | None = None,
 ) -> dict[str, int]:
     """Send everybody a list; return the bytes charged, as `RoundAccount.spent` does.
 
-    ``seen``: how many cells of each user the server has seen as rated, and their items, by user; None if
-    reports hide them. A device leaves out what it has rated by itself. ``guarded``: what ranks the items, if
-    not the predictions.
+    ``seen_cells``: how many cells of each user the server has seen as rated, and their items, by user; None
+    if reports hide them. A device leaves out what it has rated by itself. ``guarded``: what ranks the items,
+    if not the predictions.
     """
     from strategies.delivery import deliver_lists
 
-    lists = lists_for(delivery, task, completed, seen, name, guarded)
+    lists = lists_for(delivery, task, completed, seen_cells, name, guarded)
     return deliver_lists(grid, task.roster, task.group, lists, traffic)
 
 
@@ -43,7 +43,7 @@ def lists_for(
     delivery: TopN,
     task: ServerTask,
     completed: Completed,
-    seen: tuple[Ints, AnyInts] | None,
+    seen_cells: tuple[Ints, AnyInts] | None,
     name: str,
     guarded: Completed | None = None,
 ) -> ListsToSend:
@@ -53,7 +53,7 @@ def lists_for(
     shape = task.n_users, task.n_items
     return ListsToSend(
         delivery.items,
-        SeenItems.nothing(shape) if seen is None else SeenItems(*seen, task.n_items),
+        SeenItems.nothing(shape) if seen_cells is None else SeenItems(*seen_cells, task.n_items),
         task.scale,
         checked(completed.predict, f"completion {name}"),
         checked(completed.predict_rows, f"completion {name}"),
@@ -65,10 +65,10 @@ def attacked_lists(
     delivery: TopN | None,
     task: ServerTask,
     completed: Completed,
-    seen: tuple[Ints, AnyInts],
+    seen_cells: tuple[Ints, AnyInts],
     name: str,
 ) -> Ints | None:
-    """Return what users are sent in a run that is attacked, if they are; ``seen``: cells left out."""
+    """Return what users are sent in a run that is attacked, if they are; ``seen_cells``: cells left out."""
     if delivery is None or not task.attacked:
         return None
-    return lists_for(delivery, task, completed, seen, name).best(np.arange(task.n_users))
+    return lists_for(delivery, task, completed, seen_cells, name).best(np.arange(task.n_users))

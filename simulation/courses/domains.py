@@ -32,15 +32,15 @@ class AlterEgo:
         cls, train: CrossDomainRatings, egos: AlterEgos, recommender: ItemBasedRecommender, deviations: bool
     ) -> Self | None:
         """Return the AlterEgo of median size, of those of users without a rating in the target domain."""
-        own = np.bincount(train.users, weights=train.in_target[train.items], minlength=train.n_users)
+        n_targets = np.bincount(train.users, weights=train.in_target[train.items], minlength=train.n_users)
         sizes = np.diff(egos.indptr)
-        eligible = np.flatnonzero((sizes > 0) & (own == 0))
+        eligible = np.flatnonzero((sizes > 0) & (n_targets == 0))
         if not eligible.size:
             return None
         user = int(eligible[np.argsort(sizes[eligible], kind="stable")[eligible.size // 2]])
         rated = slice(train.indptr[user], train.indptr[user + 1])
-        made = slice(egos.indptr[user], egos.indptr[user + 1])
-        targets, values = egos.targets[made], egos.values[made]
+        entries = slice(egos.indptr[user], egos.indptr[user + 1])
+        targets, values = egos.targets[entries], egos.values[entries]
         if deviations:
             values = np.clip(values + recommender.items.means[targets], train.scale.low, train.scale.high)
         return cls(
@@ -90,7 +90,9 @@ class LearnedDomains:
 
 def _layered(graph: LayeredGraph, name: str, side: int) -> LayeredDomain:
     """Return one of the domains; the target is side 1."""
-    items = {each: graph.count(layer, target=bool(side)) for layer, each in enumerate(LAYER_NAMES)}
+    items = {
+        layer_name: graph.count(layer, target=bool(side)) for layer, layer_name in enumerate(LAYER_NAMES)
+    }
     return LayeredDomain(
         name=name,
         bridges=items["BB"],

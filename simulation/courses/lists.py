@@ -12,7 +12,7 @@ from dprec.reports import Wanted
 from simulation.courses.base import NOT_DELIVERED
 from simulation.courses.collection import CollectionCourse
 from simulation.courses.task import Grid, Outcome, Task
-from simulation.courses.transcripts import told
+from simulation.courses.transcripts import transcript_of_reports
 
 
 class ReceivedSetsCourse(CollectionCourse[ClearSetsProtocol]):
@@ -31,12 +31,12 @@ class ReceivedSetsCourse(CollectionCourse[ClearSetsProtocol]):
         def predict_rows(users: AnyInts, n_items: int) -> Floats:
             return order.scores(ranked[users])
 
-        said, _ = self.family(task).against_truth(task.train, observed, collected.accepted)
+        notes, _ = self.family(task).against_truth(task.train, observed, collected.accepted)
         trusted = charged["guarantee"].trusts_server
         return Outcome(
             predict=cells_from_rows(predict_rows, task.n_items),
             predict_rows=predict_rows,
             diagnostics=order.diagnostics,
-            transcript=told(task, observed, trusted=trusted, broadcast=order.learned),
-            **charged | {"notes": (*charged["notes"], *said, *order.notes, NOT_DELIVERED)},
+            transcript=transcript_of_reports(task, observed, trusted=trusted, broadcast=order.learned),
+            **charged | {"notes": (*charged["notes"], *notes, *order.notes, NOT_DELIVERED)},
         )

@@ -61,9 +61,9 @@ class OneShotCourse(CollectionCourse[OneShotProtocol]):
     ) -> Collected:
         """Ask everybody for a report; ``symbols`` where others than the completion read them."""
         completion, privacy = self.protocol.completion, self.protocol.privacy
-        own = privacy is not None and privacy.own
+        personalised = privacy is not None and privacy.own
         wanted = Wanted(
-            completion.needs_likelihood, symbols or completion.needs_symbols or own or task.attacked
+            completion.needs_likelihood, symbols or completion.needs_symbols or personalised or task.attacked
         )
         return self.collect(grid, task, wanted, catalogue=task.catalogue, required=required)
 
@@ -103,40 +103,42 @@ class OneShotCourse(CollectionCourse[OneShotProtocol]):
             return broadcast_table(grid, task.roster, task.group, learned.encoded, traffic)
         if protocol.delivery is None or protocol.shuffler is not None:
             return {}
-        seen, name = protocol.seen(linked), protocol.facts.learns
-        return deliver(protocol.delivery, grid, task, learned.completed, seen, traffic, name, learned.guarded)
+        seen_cells, name = protocol.seen(linked), protocol.facts.learns
+        return deliver(
+            protocol.delivery, grid, task, learned.completed, seen_cells, traffic, name, learned.guarded
+        )
 
-    def served(self, task: ServerTask, held: ServedReports) -> ServerOutcome:
+    def served(self, task: ServerTask, state: ServedReports) -> ServerOutcome:
         """Return what the server knows; a rating that no accepted report shows is not counted."""
-        return ServerOutcome(**self._facts(task, held, held.observed.counts))
+        return ServerOutcome(**self._facts(task, state, state.observed.counts))
 
     def _facts(
-        self, task: ServerTask, held: ServedReports, counts: Ints, numbers: Uint8s | None = None
+        self, task: ServerTask, state: ServedReports, counts: Ints, numbers: Uint8s | None = None
     ) -> dict[str, Any]:
         """Return the entries of a `ServerOutcome`, without its distance.
 
         ``numbers``: of users' own budgets, where more is known of them than reports say.
         """
-        told = held.asked if numbers is None else numbers.astype(np.int64)
-        facts = self.charged(task, held.collected, counts, record=held.rounds[0], told=told)
-        completed = held.learned.completed
-        self.protocol.embedding_release.charge(facts["accountant"], 1, held.collected.sent)
-        notes = completed.notes + facts["notes"] + held.notes + held.learned.notes
+        told = state.asked if numbers is None else numbers.astype(np.int64)
+        facts = self.charged(task, state.collected, counts, record=state.rounds[0], told=told)
+        completed = state.learned.completed
+        self.protocol.embedding_release.charge(facts["accountant"], 1, state.collected.sent)
+        notes = completed.notes + facts["notes"] + state.notes + state.learned.notes
         notes += notes_on_catalogue(completed.public_data)
         return facts | {
-            "rounds": held.rounds,
+            "rounds": state.rounds,
             "notes": notes,
             "diagnostics": completed.diagnostics,
             "mixture": completed.mixture,
         }
 
-    def simulated(self, task: Task, held: ServedReports) -> Outcome:
+    def simulated(self, task: Task, state: ServedReports) -> Outcome:
         """Add what devices predict, what they lost, and how far their reports are from the ratings."""
-        protocol, family, learned = self.protocol, self.family(task), held.learned
-        train, collected = task.train, held.collected
-        facts = self._facts(task, held, train.counts, task.chosen)
+        protocol, family, learned = self.protocol, self.family(task), state.learned
+        train, collected = task.train, state.collected
+        facts = self._facts(task, state, train.counts, task.chosen)
         predict, rows = learned.predicting(train)
-        notes, facts["distance"] = family.against_truth(train, held.observed, collected.accepted)
+        notes, facts["distance"] = family.against_truth(train, state.observed, collected.accepted)
         facts["notes"] += notes
         if (refuses := refusing(protocol.privacy, task.chosen)) is not None:
             facts["notes"] += note_on_refusals(refuses)
@@ -144,8 +146,10 @@ class OneShotCourse(CollectionCourse[OneShotProtocol]):
                 bias = bias_of_item_means(protocol.process, learned.sent_table, train)
                 facts["diagnostics"] |= {"bias_of_item_means": bias}
         if protocol.shuffler is not None:
-            alone = facts["accountant"].get_epsilon()
-            hidden = protocol.shuffler.shuffled(family, collected.observations, collected.accepted, alone)
+            unshuffled = facts["accountant"].get_epsilon()
+            hidden = protocol.shuffler.shuffled(
+                family, collected.observations, collected.accepted, unshuffled
+            )
             facts["accountant"] = facts["accountant"].shuffled(hidden)
             facts["notes"] += notes_on_ratings(facts["accountant"], family, protocol.delta)
             if learned.sent_table is None:
@@ -155,22 +159,24 @@ class OneShotCourse(CollectionCourse[OneShotProtocol]):
             predict_rows=rows,
             hidden=learned.completed.hidden_entries,
             scores=learned.scoring(train),
-            transcript=self._transcript(task, held) if task.attacked else None,
+            transcript=self._transcript(task, state) if task.attacked else None,
             **facts,
         )
 
-    def _transcript(self, task: Task, held: ServedReports) -> Transcript:
+    def _transcript(self, task: Task, state: ServedReports) -> Transcript:
         """Return what was said; what a shuffler hands on can be linked with nobody."""
-        protocol, learned, lists = self.protocol, held.learned, None
+        protocol, learned, lists = self.protocol, state.learned, None
         linked = protocol.shuffler is None
         if linked and learned.sent_table is None and protocol.delivery is not None:
-            seen, name = protocol.seen(held.collected.observations), protocol.facts.learns
-            delivered = lists_for(protocol.delivery, task, learned.completed, seen, name, learned.guarded)
+            seen_cells, name = protocol.seen(state.collected.observations), protocol.facts.learns
+            delivered = lists_for(
+                protocol.delivery, task, learned.completed, seen_cells, name, learned.guarded
+            )
             lists = delivered.best(np.arange(task.n_users))
         return transcript_of(
             task,
             trusted=protocol.guarantee((task.n_users, task.n_items)).trusts_server,
-            reports=(held.observed,) if linked else (),
+            reports=(state.observed,) if linked else (),
             broadcast=None if learned.sent_table is None else Broadcast.of_table(learned.sent_table),
             newcomer=learned.newcomer(task.train),
             lists=lists,
@@ -189,10 +195,10 @@ def _recharged(shuffler: Shuffler, family: ReportFamily, collected: Collected, g
     before = traffic_totals(traffic)
     users = np.flatnonzero(collected.accepted)
     if shuffler.unlinks:
-        each = record_bytes(observed.shape[1], family.channel(observed.shape[1]).symbols)
+        payload_size = record_bytes(observed.shape[1], family.channel(observed.shape[1]).symbols)
         times = observed.counts[users]
-        size = onion_bytes(each, shuffler.hops)
-        payloads = times * each
+        size = onion_bytes(payload_size, shuffler.hops)
+        payloads = times * payload_size
     else:
         times = np.ones_like(users)
         payloads = traffic.uplink_payload[users]

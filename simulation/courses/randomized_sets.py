@@ -47,38 +47,38 @@ class RandomizedSetsCourse(CollectionCourse[RandomizedSetsProtocol]):
         collected = self.collect(grid, task)
         reports = collected.observations.evidence
         assert isinstance(reports, SetReports)
-        most, whole = self.protocol.max_bytes_down, self.protocol.learn(reports, task.catalogue)
-        learned = whole.within(most).encode()
+        limit, full_model = self.protocol.max_bytes_down, self.protocol.learn(reports, task.catalogue)
+        learned = full_model.within(limit).encode()
         spent = broadcast_parameters(grid, task.roster, task.group, learned, collected.traffic)
         model = self.protocol.device(learned, task.n_items, task.scale)
-        notes = note_on_limit(most, whole)
+        notes = note_on_limit(limit, full_model)
         return ServedSets(collected, spent, reports, model, notes)
 
-    def served(self, task: ServerTask, held: ServedSets) -> ServerOutcome:
+    def served(self, task: ServerTask, state: ServedSets) -> ServerOutcome:
         """Return what the server knows."""
-        return ServerOutcome(**self._known(task, held))
+        return ServerOutcome(**self._known(task, state))
 
-    def simulated(self, task: Task, held: ServedSets) -> Outcome:
+    def simulated(self, task: Task, state: ServedSets) -> Outcome:
         """Add how the devices rank, from their clean sets."""
-        predicted = predictions_on_devices(task.judged, held.model.predictions)
-        transcript = self._transcript(task, held) if task.attacked else None
-        return Outcome(**predicted, transcript=transcript, **self._known(task, held))
+        predicted = predictions_on_devices(task.judged, state.model.predictions)
+        transcript = self._transcript(task, state) if task.attacked else None
+        return Outcome(**predicted, transcript=transcript, **self._known(task, state))
 
-    def _known(self, task: ServerTask, held: ServedSets) -> dict[str, Any]:
+    def _known(self, task: ServerTask, state: ServedSets) -> dict[str, Any]:
         # Answers are about all items, whatever a user has, so that no count of any user is needed.
         counts: Ints = np.zeros(task.n_users, dtype=np.int64)
-        record = held.collected.record.with_traffic(held.spent)
-        charged = self.charged(task, held.collected, counts, record=record)
-        notes = (*charged["notes"], *held.notes)
-        return charged | {"notes": notes, "diagnostics": {"table_items": int(held.model.table.items.size)}}
+        record = state.collected.record.with_traffic(state.spent)
+        charged = self.charged(task, state.collected, counts, record=record)
+        notes = (*charged["notes"], *state.notes)
+        return charged | {"notes": notes, "diagnostics": {"table_items": int(state.model.table.items.size)}}
 
-    def _transcript(self, task: Task, held: ServedSets) -> Transcript:
+    def _transcript(self, task: Task, state: ServedSets) -> Transcript:
         """Return the answers, each read as a report on its cell."""
         nobody = task.judged.select(np.zeros(task.judged.count, dtype=np.bool_))
-        predicted = predictions_on_devices(nobody, held.model.predictions)
-        observed, accepted = held.collected.observations, held.collected.accepted
+        predicted = predictions_on_devices(nobody, state.model.predictions)
+        observed, accepted = state.collected.observations, state.collected.accepted
         return transcript_of(
             task,
-            reports=(held.reports.of_rows(observed, accepted),),
+            reports=(state.reports.of_rows(observed, accepted),),
             newcomer=of_newcomers(predicted["predict"]),
         )

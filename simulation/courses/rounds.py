@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from dprec.accounting import LargestLoss
+from dprec.attacks import Transcript
 from dprec.attacks.transcript import added_up
 from dprec.completion import cold_notes
 from dprec.components import naming
@@ -20,7 +21,7 @@ from dprec.protocols.rounds import AnsweringDevice, BroadcastProtocol, RoundsPro
 from dprec.ratings import Ratings
 from simulation.courses.base import Course, notes_on_failures
 from simulation.courses.delivering import attacked_lists, deliver
-from simulation.courses.task import Checkpoints, Grid, Outcome, ServerOutcome, ServerTask, Task
+from simulation.courses.task import CheckpointStore, Grid, Outcome, ServerOutcome, ServerTask, Task
 from simulation.courses.transcripts import transcript_of
 
 if TYPE_CHECKING:
@@ -44,22 +45,22 @@ class LearningCourse(Course[RoundsT], Generic[RoundsT]):
         """Run the rounds and deliver what was learned."""
         return self._learned(grid, task, None)
 
-    def _learned(self, grid: Grid, task: ServerTask, known: Task | None) -> Any:
-        """Return the strategy after its rounds; ``known``: what only a simulation knows."""
-        protocol, strategy = self.protocol, self.begun(task, known)
-        checkpoints = None if known is None else self._resumed(strategy, known)
+    def _learned(self, grid: Grid, task: ServerTask, simulation: Task | None) -> Any:
+        """Return the strategy after its rounds; ``simulation``: what only a simulation knows."""
+        protocol, strategy = self.protocol, self.begun(task, simulation)
+        checkpoints = None if simulation is None else self._resumed(strategy, simulation)
         # What rests on the word of a class from outside is no loss that anybody has proved.
         lost = None if declaring(protocol) else LargestLoss(strategy.accountant, protocol.delta)
         while len(strategy.records) < protocol.rounds and not self.exhausted(strategy):
             record = strategy.run_round(grid)
             strategy.records[-1] = replace(record, epsilon=lost and lost.so_far())
-            if known is not None:
+            if simulation is not None:
                 self.observe(strategy, grid)
-                self.ended(strategy, known)
+                self.ended(strategy, simulation)
             if checkpoints is not None:
                 checkpoints.save(strategy)
             done, empty = len(strategy.records), strategy.empty_rounds
-            if known is None or done < protocol.rounds:
+            if simulation is None or done < protocol.rounds:
                 task.ended(strategy.records[-1])
             task.progress("rounds", done, protocol.rounds)
             if protocol.max_empty_rounds is not None and empty >= protocol.max_empty_rounds:
@@ -72,23 +73,23 @@ class LearningCourse(Course[RoundsT], Generic[RoundsT]):
         self.deliver(strategy, grid, task)
         return strategy
 
-    def _resumed(self, strategy: Any, known: Task) -> Checkpoints | None:
+    def _resumed(self, strategy: Any, simulation: Task) -> CheckpointStore | None:
         """Go on from a checkpoint, and give devices back what they held; return where to keep the next."""
         from clients.population import HeldQuestion
 
-        if known.checkpoints is None or not strategy.resumable:
+        if simulation.checkpoints is None or not strategy.resumable:
             return None
-        known.checkpoints.load(strategy)
-        if (held := strategy.broadcast) is not None:
-            asked = len(strategy.records), held.encode(), held.question
-            known.restore(HeldQuestion(*asked, strategy.kept or None))
-        return known.checkpoints
+        simulation.checkpoints.load(strategy)
+        if (broadcast := strategy.broadcast) is not None:
+            question = len(strategy.records), broadcast.encode(), broadcast.question
+            simulation.restore(HeldQuestion(*question, strategy.kept or None))
+        return simulation.checkpoints
 
-    def settings(self, task: ServerTask, known: Task | None) -> dict[str, Any]:
+    def settings(self, task: ServerTask, simulation: Task | None) -> dict[str, Any]:
         """Return the fields of a strategy."""
         rated = np.ones(task.n_users, dtype=np.bool_)
-        if known is not None:
-            rated = self.held_ratings(known.train, known.seed).counts > 0
+        if simulation is not None:
+            rated = self.held_ratings(simulation.train, simulation.seed).counts > 0
         return {
             "protocol": self.protocol,
             "public": Public(task.n_users, task.n_items, task.scale),
@@ -97,18 +98,18 @@ class LearningCourse(Course[RoundsT], Generic[RoundsT]):
             "group": task.group,
             "roster": task.roster,
             "rated": rated,
-            "counts": None if known is None else known.train.counts,
+            "counts": None if simulation is None else simulation.train.counts,
             "remembers": task.attacked,
         }
 
-    def begun(self, task: ServerTask, known: Task | None) -> Any:
+    def begun(self, task: ServerTask, simulation: Task | None) -> Any:
         """Return the strategy before the first round."""
         raise NotImplementedError
 
     def observe(self, strategy: Any, grid: Grid) -> None:
         """Have devices tell what only a simulation is told."""
 
-    def ended(self, strategy: Any, known: Task) -> None:
+    def ended(self, strategy: Any, simulation: Task) -> None:
         """Evaluate a round."""
         raise NotImplementedError
 
@@ -120,23 +121,23 @@ class LearningCourse(Course[RoundsT], Generic[RoundsT]):
         """Send everybody what is for them: what was learned."""
         strategy.deliver(grid)
 
-    def facts(self, held: Any, *notes: str) -> dict[str, Any]:
+    def facts(self, state: Any, *notes: str) -> dict[str, Any]:
         """Return the fields of an outcome that a server knows; ``notes``: how the rounds went."""
-        public = held.public
+        public = state.public
         return {
-            "traffic": held.traffic,
-            "accountant": held.accountant,
+            "traffic": state.traffic,
+            "accountant": state.accountant,
             "guarantee": self.protocol.guarantee((public.n_users, public.n_items)),
-            "rounds": tuple(held.records),
-            "notes": (*notes_on_failures(held.records), *notes, *self.protocol.notes(public)),
+            "rounds": tuple(state.records),
+            "notes": (*notes_on_failures(state.records), *notes, *self.protocol.notes(public)),
             "noise": self.protocol.noise_of_rounds,
-            "diagnostics": dict(held.server.diagnostics),
+            "diagnostics": dict(state.server.diagnostics),
         }
 
 
-def measured_of(predicting: Mapping[str, Any], known: Task) -> dict[str, float | None]:
+def measured_of(predicting: Mapping[str, Any], simulation: Task) -> dict[str, float | None]:
     """Return the accuracy of what `Device.predicting` returned."""
-    return known.metric(predicting["predict"], None, predicting.get("predict_rows"))
+    return simulation.metric(predicting["predict"], None, predicting.get("predict_rows"))
 
 
 @dataclass(frozen=True)
@@ -148,37 +149,38 @@ class BroadcastCourse(LearningCourse[BroadcastProtocol]):
         early = self.protocol.early_stopping
         return train if early is None else train.select(~early.held_back(train, seed))
 
-    def served(self, task: ServerTask, held: BroadcastRounds) -> ServerOutcome:
+    def served(self, task: ServerTask, state: BroadcastRounds) -> ServerOutcome:
         """Return what the server knows; it assumes that everybody has a rating."""
-        return ServerOutcome(**self.facts(held))
+        return ServerOutcome(**self.facts(state))
 
-    def simulated(self, task: Task, held: BroadcastRounds) -> Outcome:
+    def simulated(self, task: Task, state: BroadcastRounds) -> Outcome:
         """Add what the devices predict."""
-        said: dict[str, Any] = {}
+        transcript: Transcript | None = None
         if task.attacked:
-            devices = ((each.model, each.parts) for each in held.received)
+            devices = ((received.model, received.parts) for received in state.received)
             read = (device.upload(task.n_users, parts, task.public_seed) for device, parts in devices)
             uploads = tuple(upload for upload in read if upload is not None)
             nobody = task.judged.select(np.zeros(task.judged.count, dtype=np.bool_))
-            said["transcript"] = transcript_of(
+            transcript = transcript_of(
                 task,
                 trusted=self.protocol.guarantee((task.n_users, task.n_items)).trusts_server,
                 uploads=uploads,
                 vectors=added_up(uploads),
-                sums=tuple(held.released),
-                **held.learned.shown(nobody),
+                sums=tuple(state.released),
+                **state.learned.shown(nobody),
             )
-        return Outcome(**held.learned.predicting(self._judged(task)), **said, **self.facts(held))
+        predicted = state.learned.predicting(self._judged(task))
+        return Outcome(**predicted, transcript=transcript, **self.facts(state))
 
     def _judged(self, task: Task) -> Ratings:
         """Return what those hold whose predictions are judged."""
         return self.held_ratings(task.train, task.seed) if task.judged is task.train else task.judged
 
-    def begun(self, task: ServerTask, known: Task | None) -> BroadcastRounds:
+    def begun(self, task: ServerTask, simulation: Task | None) -> BroadcastRounds:
         """Return the strategy before the first round."""
         from strategies.training import BroadcastRounds
 
-        return BroadcastRounds(**self.settings(task, known))
+        return BroadcastRounds(**self.settings(task, simulation))
 
     def remember_best(
         self, strategy: BroadcastRounds, learned: AnsweringDevice, train: Ratings, seed: int
@@ -203,42 +205,42 @@ class BroadcastCourse(LearningCourse[BroadcastProtocol]):
         if self.protocol.tells:
             strategy.observe(grid)
 
-    def ended(self, strategy: BroadcastRounds, known: Task) -> None:
+    def ended(self, strategy: BroadcastRounds, simulation: Task) -> None:
         """Evaluate a round, unless it is the last, which the caller evaluates."""
         protocol, record = self.protocol, strategy.records[-1]
         learned = strategy.server.learned.keeping(strategy.kept)
-        self.remember_best(strategy, learned, known.train, known.seed)
+        self.remember_best(strategy, learned, simulation.train, simulation.seed)
         if record.round < protocol.rounds and record.round % protocol.evaluate_every == 0:
-            measured = measured_of(learned.predicting(self._judged(known)), known)
+            measured = measured_of(learned.predicting(self._judged(simulation)), simulation)
             strategy.records[-1] = replace(record, accuracy=measured)
 
-    def facts(self, held: Any, *notes: str) -> dict[str, Any]:
+    def facts(self, state: Any, *notes: str) -> dict[str, Any]:
         """Return what a server knows, and how the rounds were stopped."""
         if self.protocol.early_stopping is not None:
-            best = held.best_round
+            best = state.best_round
             notes = (
-                f"Stopped after round {len(held.records)} with the factors of round {best}, chosen by "
+                f"Stopped after round {len(state.records)} with the factors of round {best}, chosen by "
                 "ratings held back on the devices. The privacy and bytes that this choice costs are not "
                 "charged.",
             )
-        return super().facts(held, *notes)
+        return super().facts(state, *notes)
 
 
 @dataclass(frozen=True)
 class SlopesCourse(LearningCourse[GradientPerturbationProtocol]):
     """Rounds of noisy slopes, after which the server predicts, and sends lists if it is asked to."""
 
-    def begun(self, task: ServerTask, known: Task | None) -> RowRounds:
+    def begun(self, task: ServerTask, simulation: Task | None) -> RowRounds:
         """Return the strategy before the first round."""
         from strategies.training import RowRounds
 
-        return RowRounds(**self.settings(task, known))
+        return RowRounds(**self.settings(task, simulation))
 
-    def ended(self, strategy: RowRounds, known: Task) -> None:
+    def ended(self, strategy: RowRounds, simulation: Task) -> None:
         """Evaluate a round; the last is evaluated by the caller."""
         if len(strategy.records) < self.protocol.rounds:
             matrix = strategy.server.matrix
-            measured = known.metric(matrix.predict, matrix.hidden)
+            measured = simulation.metric(matrix.predict, matrix.hidden)
             strategy.records[-1] = replace(strategy.records[-1], accuracy=measured)
 
     def deliver(self, strategy: RowRounds, grid: Grid, task: ServerTask) -> None:
@@ -248,16 +250,16 @@ class SlopesCourse(LearningCourse[GradientPerturbationProtocol]):
             spent = deliver(delivery, grid, task, server.matrix, server.seen, strategy.traffic, name)
             strategy.records[-1] = strategy.records[-1].with_traffic(spent)
 
-    def simulated(self, task: Task, held: RowRounds) -> Outcome:
+    def simulated(self, task: Task, state: RowRounds) -> Outcome:
         """Return what the server predicts."""
-        protocol, server, shape = self.protocol, held.server, (task.n_users, task.n_items)
+        protocol, server, shape = self.protocol, state.server, (task.n_users, task.n_items)
         transcript = None
         if task.attacked:
-            reports = tuple(each.observed(protocol, shape, task.scale) for each in held.received)
+            reports = tuple(received.observed(protocol, shape, task.scale) for received in state.received)
             name = protocol.facts.learns
             lists = attacked_lists(protocol.delivery, task, server.matrix, server.seen, name)
             transcript = transcript_of(task, reports=reports, lists=lists)
-        facts = self.facts(held)
+        facts = self.facts(state)
         facts["notes"] = cold_notes(*server.observed, shape) + facts["notes"]
         matrix = server.matrix
         return Outcome(predict=matrix.predict, hidden=matrix.hidden, transcript=transcript, **facts)

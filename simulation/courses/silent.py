@@ -16,11 +16,11 @@ class SilentCourse(Course[SilentProtocol]):
     def run(self, grid: Grid, task: Task) -> Outcome:
         """Predict on every device; the grid is not used."""
         counts = task.train.counts
-        held = task.judged if task.tested is None else task.judged.beside(task.tested)
+        ratings = task.judged if task.tested is None else task.judged.beside(task.tested)
         accountant = PrivacyAccountant(rated=counts > 0)
         accountant.step(0, counts >= 0, 0.0, 0.0)
         return Outcome(
-            **vars(self.protocol.alone(held, task.catalogue, task.public_seed)),
+            **vars(self.protocol.alone(ratings, task.catalogue, task.public_seed)),
             traffic=TrafficLedger(task.n_users),
             accountant=accountant,
             guarantee=self.protocol.guarantee((task.n_users, task.n_items)),

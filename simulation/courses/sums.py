@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class SumsCourse(LearningCourse[SumsProtocol]):
     """Rounds in which everybody contributes to a sum."""
 
-    def begun(self, task: ServerTask, known: Task | None) -> SumRounds:
+    def begun(self, task: ServerTask, simulation: Task | None) -> SumRounds:
         """Return the strategy before the first round; the users may represent a population."""
         from strategies.sums import SumRounds
 
@@ -36,9 +36,9 @@ class SumsCourse(LearningCourse[SumsProtocol]):
             aggregation = RepresentedAggregation(
                 of=aggregation, users=task.n_users, population=task.represents, rounds=protocol.rounds
             )
-        settings = self.settings(task, known)
-        if known is not None and known.checkpoints is not None:
-            settings["keep"] = known.checkpoints.keep
+        settings = self.settings(task, simulation)
+        if simulation is not None and simulation.checkpoints is not None:
+            settings["keep"] = simulation.checkpoints.keep
         return SumRounds(
             **settings
             | {
@@ -50,16 +50,18 @@ class SumsCourse(LearningCourse[SumsProtocol]):
             exchange=task.exchange_of and task.exchange_of(aggregation, task.public_seed),
         )
 
-    def ended(self, strategy: SumRounds, known: Task) -> None:
+    def ended(self, strategy: SumRounds, simulation: Task) -> None:
         """Evaluate a round; the last is evaluated by the caller."""
         if len(strategy.records) < self.protocol.rounds:
-            measured = measured_of(self._learned_by(strategy, known).predicting(known.judged), known)
+            measured = measured_of(
+                self._learned_by(strategy, simulation).predicting(simulation.judged), simulation
+            )
             strategy.records[-1] = replace(strategy.records[-1], accuracy=measured)
 
     def deliver(self, strategy: SumRounds, grid: Grid, task: ServerTask) -> None:
         """Send everybody what was learned; raises RunError where every release failed."""
         if strategy.failed == self.protocol.rounds:
-            lost = min(each.failures / (each.failures + each.replies) for each in strategy.records)
+            lost = min(record.failures / (record.failures + record.replies) for record in strategy.records)
             tolerated, rounds = strategy.aggregation.tolerated, f"in every round (rounds: {strategy.failed})"
             if lost <= tolerated:
                 raise RunError(f"sums were spoiled {rounds}, though at most {lost:.1%} dropped out")
@@ -69,50 +71,50 @@ class SumsCourse(LearningCourse[SumsProtocol]):
             )
         strategy.deliver(grid)
 
-    def served(self, task: ServerTask, held: SumRounds) -> ServerOutcome:
+    def served(self, task: ServerTask, state: SumRounds) -> ServerOutcome:
         """Return what the server knows."""
-        return ServerOutcome(**self._known(held, task))
+        return ServerOutcome(**self._known(state, task))
 
-    def simulated(self, task: Task, held: SumRounds) -> Outcome:
+    def simulated(self, task: Task, state: SumRounds) -> Outcome:
         """Add what the devices predict."""
-        facts, learned = self._known(held, task), self._learned_by(held, task)
+        facts, learned = self._known(state, task), self._learned_by(state, task)
         facts["notes"] = (*self.protocol.notes_on(task.train, task.catalogue), *facts["notes"])
-        transcript = self._transcript(task, held, learned) if task.attacked else None
+        transcript = self._transcript(task, state, learned) if task.attacked else None
         return Outcome(**learned.predicting(task.judged), transcript=transcript, **facts)
 
     def _learned_by(self, strategy: SumRounds, task: ServerTask) -> Device:
         return self.protocol.device(strategy.server.learned.encode(), task.n_items, task.scale)
 
-    def _transcript(self, task: Task, held: SumRounds, learned: Device) -> Transcript:
+    def _transcript(self, task: Task, state: SumRounds, learned: Device) -> Transcript:
         """Return what was said: sums, and what reports say that are protected by themselves."""
         nobody = task.judged.select(np.zeros(task.judged.count, dtype=np.bool_))
-        asked = [held.asked_for(number) for number in range(1, len(held.received) + 1)]
+        requests = [state.asked_for(number) for number in range(1, len(state.received) + 1)]
         return transcript_of(
             task,
             trusted=self.protocol.aggregation.trust == "central",
-            vectors=said_alone(task.n_users, held.received, held.aggregation, asked),
-            sums=tuple(self._sums(task, held)),
+            vectors=said_alone(task.n_users, state.received, state.aggregation, requests),
+            sums=tuple(self._sums(task, state)),
             newcomer=of_newcomers(learned.predicting(nobody)["predict"]),
         )
 
-    def _sums(self, task: ServerTask, held: SumRounds) -> Iterator[ReleasedSum]:
+    def _sums(self, task: ServerTask, state: SumRounds) -> Iterator[ReleasedSum]:
         """Yield the sums that were released, with what anybody can compute that a profile adds to them."""
-        for number, summed in held.released.items():
-            device, (layout, _) = held.received[number - 1].model, held.asked_for(number)
+        for number, summed in state.released.items():
+            device, (layout, _) = state.received[number - 1].model, state.asked_for(number)
             yield replace(summed, added=partial(parts_of, device, layout, number, task.public_seed))
 
-    def _known(self, held: SumRounds, task: ServerTask) -> dict[str, Any]:
+    def _known(self, state: SumRounds, task: ServerTask) -> dict[str, Any]:
         protocol, private, notes, tau = self.protocol, self.protocol.privacy is not None, [], None
-        if private and held.noise:
+        if private and state.noise:
             # The noise per user of the last release, as if it had the whole budget.
-            last, deviation = max(held.noise.items())
-            tau = deviation * float(np.sqrt(protocol.shares[last - 1])) / held.taught[last][1]
-        if held.failed:
+            last, deviation = max(state.noise.items())
+            tau = deviation * float(np.sqrt(protocol.shares[last - 1])) / state.taught[last][1]
+        if state.failed:
             notes.append(
-                f"Of {len(held.records)} releases {held.failed} failed, as too many devices dropped out, or "
-                "sums were spoiled; they taught nothing."
+                f"Of {len(state.records)} releases {state.failed} failed, as too many devices dropped out, "
+                "or sums were spoiled; they taught nothing."
             )
-        facts = self.facts(held, *notes, *held.server.notes)
+        facts = self.facts(state, *notes, *state.server.notes)
         if task.represents is not None:
             represented = (
                 f"By tau: {task.n_users:,} simulated users represent a population of {task.represents:,} "
@@ -120,4 +122,4 @@ class SumsCourse(LearningCourse[SumsProtocol]):
                 "which a trusted server draws whoever does in the population. Epsilon and bytes are of all."
             )
             facts["notes"] = (represented, *facts["notes"])
-        return facts | {"noise": tuple(held.noise.values()) if private else (), "tau": tau}
+        return facts | {"noise": tuple(state.noise.values()) if private else (), "tau": tau}

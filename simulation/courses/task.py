@@ -35,7 +35,7 @@ else:
     Grid = Any
 
 
-class Metric(typing.Protocol):
+class AccuracyMetric(typing.Protocol):
     """Measures accuracy on the test ratings."""
 
     def __call__(
@@ -44,7 +44,7 @@ class Metric(typing.Protocol):
         """Return the accuracy under the names that the run directory uses."""
 
 
-class Checkpoints(typing.Protocol):
+class CheckpointStore(typing.Protocol):
     """Keeps the state of a run between rounds."""
 
     def keep(self, number: int, lesson: AnyArray) -> None:
@@ -110,11 +110,11 @@ class Task(ServerTask):
     """What those hold whose predictions are judged: `train`, or what is given to cold users."""
     seed: int
     """Of the experiment: data sets, splits, held-back ratings. Neither devices nor server are given it."""
-    metric: Metric
+    metric: AccuracyMetric
     """From what predicts, a function that returns entries of the hidden matrix or None, and what predicts all
     items of users or None, to the accuracy on the test ratings, which neither devices nor server would know.
     """
-    checkpoints: Checkpoints | None
+    checkpoints: CheckpointStore | None
     """Where a protocol with rounds keeps its state."""
     chosen: Uint8s | None = None
     """The number of every user's own epsilon; None if all have the same; shape (users,)."""

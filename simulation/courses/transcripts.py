@@ -22,14 +22,18 @@ if TYPE_CHECKING:
     from strategies.training import Received
 
 
-def transcript_of(task: ServerTask, *, trusted: bool = False, **said: Any) -> Transcript:
+def transcript_of(task: ServerTask, *, trusted: bool = False, **contents: Any) -> Transcript:
     """Return a transcript of a task; by default, nothing was said."""
-    return Transcript(n_users=task.n_users, n_items=task.n_items, scale=task.scale, trusted=trusted, **said)
+    return Transcript(
+        n_users=task.n_users, n_items=task.n_items, scale=task.scale, trusted=trusted, **contents
+    )
 
 
-def told(task: ServerTask, observed: Observations, *, trusted: bool, **said: Any) -> Transcript | None:
+def transcript_of_reports(
+    task: ServerTask, observed: Observations, *, trusted: bool, **contents: Any
+) -> Transcript | None:
     """Return the reports of one collection, if a run is attacked."""
-    return transcript_of(task, trusted=trusted, reports=(observed,), **said) if task.attacked else None
+    return transcript_of(task, trusted=trusted, reports=(observed,), **contents) if task.attacked else None
 
 
 def of_newcomers(predict: Predict) -> Callable[[AnyInts], Floats]:
@@ -41,24 +45,24 @@ def said_alone(
     n_users: int,
     received: Sequence[Received],
     aggregation: Aggregation,
-    asked: Sequence[tuple[Layout, float]],
+    requests: Sequence[tuple[Layout, float]],
 ) -> scipy.sparse.csr_array | None:
     """Return what each report says by itself, where it is protected by itself; the rounds side by side."""
     if not aggregation.by_itself:
         return None
     rounds = []
-    for one, (layout, multiplier) in zip(received, asked, strict=True):
+    for arrivals, (layout, multiplier) in zip(received, requests, strict=True):
         size = int(np.prod(aggregation.sum_shape(layout)))
-        whole = scipy.sparse.csr_array((n_users, size))
-        for users, reports in one.parts:
+        matrix = scipy.sparse.csr_array((n_users, size))
+        for users, reports in arrivals.parts:
             places, numbers = aggregation.told(reports, layout, multiplier)
             picks = scipy.sparse.csr_array(
                 (np.ones(places.size), (users[places], np.arange(places.size))), shape=(n_users, places.size)
             )
-            whole = whole + picks @ scipy.sparse.csr_array(
+            matrix = matrix + picks @ scipy.sparse.csr_array(
                 np.pad(numbers, ((0, 0), (0, size - numbers.shape[1])))
             )
-        rounds.append(whole)
+        rounds.append(matrix)
     return scipy.sparse.csr_array(scipy.sparse.hstack(rounds)) if rounds else None
 
 

@@ -23,7 +23,7 @@ from simulation.courses.base import NOT_DELIVERED, notes_on_failures
 from simulation.courses.collection import CollectionCourse
 from simulation.courses.domains import AlterEgo, LearnedDomains
 from simulation.courses.task import Grid, Outcome, Task
-from simulation.courses.transcripts import told
+from simulation.courses.transcripts import transcript_of_reports
 
 if TYPE_CHECKING:
     from strategies.report_collection import Collected, ReplacementResult
@@ -49,8 +49,8 @@ class XMapCourse(CollectionCourse[XMapProtocol]):
         if exchanged is not None:
             facts["rounds"] += (exchanged.record,)
             facts["notes"] += notes_on_failures([exchanged.record], "AlterEgos")
-        whole = protocol.replacement.whole_catalogue
-        facts["notes"] += note_on_items(observed, domains, comparison, whole_catalogue=whole)
+        whole_catalogue = protocol.replacement.whole_catalogue
+        facts["notes"] += note_on_items(observed, domains, comparison, whole_catalogue=whole_catalogue)
         facts["notes"] += (NOT_DELIVERED, *note_on_profiles(recommender))
         claimed = self._claimed(domains, collected, exchanged)
         facts["accountant"] = replace(facts["accountant"], claimed=claimed)
@@ -59,7 +59,7 @@ class XMapCourse(CollectionCourse[XMapProtocol]):
             facts |= _learned(domains, comparison, recommender, example)
         return Outcome(
             predict=predictor(recommender, items.means, domains),
-            transcript=told(task, observed, trusted=not protocol.mechanism.private),
+            transcript=transcript_of_reports(task, observed, trusted=not protocol.mechanism.private),
             **facts,
         )
 

@@ -21,7 +21,7 @@ from dprec.randomness import RunKeys
 from dprec.ratings import Ratings
 from simulation.configuration.models import RunConfig
 from simulation.courses.base import course_of, with_declared_losses
-from simulation.courses.task import Checkpoints, Metric, Outcome, Task
+from simulation.courses.task import AccuracyMetric, CheckpointStore, Outcome, Task
 from simulation.engine.session import Session
 from strategies.participation import RoundRecord
 
@@ -47,12 +47,12 @@ class Installer:
         self,
         train: Ratings,
         judged: Ratings,
-        metric: Metric,
+        metric: AccuracyMetric,
         keys: RunKeys,
         *,
         device_ratings: Ratings,
         protocol: Protocol,
-        checkpoints: Checkpoints | None = None,
+        checkpoints: CheckpointStore | None = None,
         present: Bools | None = None,
         absent: Bools | None = None,
         malicious: MaliciousUsers | None = None,

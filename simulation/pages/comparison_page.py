@@ -90,7 +90,7 @@ from simulation.storage.directories import REPORT
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class PagePart:
     """One thing that is predicted, which shares no table and no axis with others of a comparison."""
 
     files: ComparisonFiles
@@ -167,17 +167,17 @@ class Part:
         return accuracy_plot(self.results, self.evaluation.metric, axis, self.looks, self.suffix)
 
 
-def parts_of(files: ComparisonFiles) -> list[Part]:
+def parts_of(files: ComparisonFiles) -> list[PagePart]:
     """Return the parts of a comparison, the main one first; none where no accuracy was measured."""
     groups, looks = by_evaluation(files.results), looks_of(files.results)
-    parts: list[Part] = []
+    parts: list[PagePart] = []
     for evaluation, results in groups.items():
         words = distinguishing_words(evaluation, list(groups))
         # Whatever a table holds, a figure stays in its directory, and has it to itself.
         suffix = "".join("-" + re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-") for word in words)
         suffix += f"-{len(parts) + 1}" if suffix in {part.suffix for part in parts} else ""
         in_brackets = f" ({', '.join(words)})" if words else ""
-        parts.append(Part(files, evaluation, results, looks, in_brackets, suffix))
+        parts.append(PagePart(files, evaluation, results, looks, in_brackets, suffix))
     return parts
 
 
@@ -245,14 +245,14 @@ def _in_words(files: ComparisonFiles) -> str:
     return description
 
 
-def _answer(part: Part) -> Section:
+def _answer(part: PagePart) -> Section:
     """Return what a comparison answers of one thing that is predicted: sentences, headline and grids."""
     taken = [cell.best for cell in part.answer.cells if part.worth_it(cell)]
     content = (*part.answer.sentences, _headline(part, taken), *_grids(part), part.plot())
     return Section(f"answer{part.suffix}", f"Answer{part.words}", content)
 
 
-def _officer(part: Part) -> Section:
+def _officer(part: PagePart) -> Section:
     """Return what a privacy officer asks of the protocols that are the answer."""
     files = part.files
     runs = ((result, files.cells(result)) for result in part.answered[:MOST_ASKED])
@@ -260,7 +260,7 @@ def _officer(part: Part) -> Section:
     return officer_section(subjects, part.suffix, part.words)
 
 
-def _sections(part: Part) -> Iterator[Section]:
+def _sections(part: PagePart) -> Iterator[Section]:
     """Yield the sections on one thing that is predicted."""
     suffix, words = part.suffix, part.words
     markup = _results_table(part)
@@ -270,7 +270,7 @@ def _sections(part: Part) -> Iterator[Section]:
     yield Section(f"needed{suffix}", f"How many users before it is worth it{words}", (needed,))
 
 
-def _columns(part: Part) -> list[ResultColumn]:
+def _columns(part: PagePart) -> list[ResultColumn]:
     """Return the columns that answer most questions; the budget leads to the row with all the others."""
     budget, *others = headline_columns(part.results, part.evaluation.metric, part.files.matched_unit)
     links = {
@@ -301,7 +301,7 @@ def _columns(part: Part) -> list[ResultColumn]:
     return [name, linked, *others, *([needed] if part.courses else [])]
 
 
-def _headline(part: Part, taken: Sequence[ProtocolResult | None]) -> Markup:
+def _headline(part: PagePart, taken: Sequence[ProtocolResult | None]) -> Markup:
     """Return a row per protocol, at most ten, and where all others are; what the answer takes is marked."""
     headline, others = headline_rows(part.results, part.evaluation.metric)
     budget = reference_budget(part.results)
@@ -326,7 +326,7 @@ def _headline(part: Part, taken: Sequence[ProtocolResult | None]) -> Markup:
     )
 
 
-def _results_table(part: Part) -> Markup:
+def _results_table(part: PagePart) -> Markup:
     """Return every figure of every result; at first the columns of the headline are shown."""
     first = _columns(part)
     titles = {column.title for column in first} | {"budget"}
@@ -359,7 +359,7 @@ def _results_table(part: Part) -> Markup:
     )
 
 
-def _grids(part: Part) -> Iterator[Markup]:
+def _grids(part: PagePart) -> Iterator[Markup]:
     """Yield a table for what is protected, with a row per trust model and a column per epsilon."""
     unit, all_promises = part.files.matched_unit, bool(part.files.config.get("promises"))
     beaten = nothing_sent(part.results)
@@ -386,7 +386,7 @@ def _trusted(row: Sequence[GridCell]) -> Markup:
     return Markup("{}{}").format(f"{trust} model", words)
 
 
-def _at_epsilon(place: int, first: GridCell, part: Part) -> Column[list[GridCell]]:
+def _at_epsilon(place: int, first: GridCell, part: PagePart) -> Column[list[GridCell]]:
     """Return the column of one epsilon: the protocol to take, what it gains, what it costs and needs."""
     metric = part.evaluation.metric
 
@@ -484,7 +484,7 @@ def _first_notes(files: ComparisonFiles) -> list[str]:
     return [*notes, *(note for note, of_all in _notes_of_runs(files) if of_all)]
 
 
-def _notes_section(files: ComparisonFiles, parts: Sequence[Part]) -> Section:
+def _notes_section(files: ComparisonFiles, parts: Sequence[PagePart]) -> Section:
     """Return the section with what holds of some protocols, if there is any such note."""
     notes = [note for note, of_all in _notes_of_runs(files) if not of_all]
     notes += [note for part in parts for note in same_figures(part.results, part.evaluation.metric)]

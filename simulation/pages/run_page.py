@@ -45,7 +45,7 @@ from simulation.pages.page import Section, page, render_template, table
 from simulation.pages.run_figures import HELD_AGAINST, averaging_plot, rounds_plot, summary_plot
 from simulation.pages.sections import (
     HOW_TO_PROJECT,
-    Attacked,
+    AttackedProtocol,
     attack_section,
     groups_section,
     projection_section,
@@ -83,7 +83,7 @@ def run_page(
         for by, groups in summary.groups.items()
         for figures in groups
     ]
-    attacked = [] if attacks is None else [Attacked(summary.name, None, attacks.reached)]
+    attacked = [] if attacks is None else [AttackedProtocol(summary.name, None, attacks.reached)]
     notes = [] if attacks is None else [note for attack in attacks.performed for note in attack.notes]
     sent = "" if drawing is None else render_template("sent.svg", drawing=drawing)
     shows_ratings = examples or run.made_up

@@ -18,7 +18,7 @@ from simulation.storage.columns import column
 
 
 @dataclass(frozen=True)
-class Attacked:
+class AttackedProtocol:
     """A protocol at a budget, and what attacks on it have reached."""
 
     name: str
@@ -28,7 +28,7 @@ class Attacked:
     """By the name of the figure."""
 
 
-def attacks_on(results: Sequence[ProtocolResult]) -> list[Attacked]:
+def attacks_on(results: Sequence[ProtocolResult]) -> list[AttackedProtocol]:
     """Return what attacks on the results of a comparison have reached: means over folds and seeds."""
     attacked = []
     for result in results:
@@ -39,7 +39,7 @@ def attacks_on(results: Sequence[ProtocolResult]) -> list[Attacked]:
             for name in stems
             if (figures := [result.mean(f"{name}{end}") for end in ("", "_baseline", "_bound")]) != [None] * 3
         }
-        attacked += [Attacked(result.name, result.budget, reached)] if reached else []
+        attacked += [AttackedProtocol(result.name, result.budget, reached)] if reached else []
     return attacked
 
 
@@ -54,14 +54,14 @@ _OF_ATTACKS = (
 _DIGITS = 3
 
 
-def attack_section(lines: Sequence[Attacked], notes: Sequence[str] = ()) -> Section:
+def attack_section(lines: Sequence[AttackedProtocol], notes: Sequence[str] = ()) -> Section:
     """Return the section on attacks, if there were any.
 
     ``notes``: what a reader of the figures must know.
     """
     if len(lines) > 1:
         names = list(dict.fromkeys(name for line in lines for name in line.reached))
-        protocol: list[Column[Attacked]] = [
+        protocol: list[Column[AttackedProtocol]] = [
             text_column("protocol", attrgetter("name")),
             figure_column("ε", "", attrgetter("budget"), loss),
         ]
@@ -86,10 +86,10 @@ def _titled(name: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def _reached_column(name: str) -> Column[Attacked]:
+def _reached_column(name: str) -> Column[AttackedProtocol]:
     """Return the column of a figure, with small what it is judged by."""
 
-    def text(line: Attacked) -> str:
+    def text(line: AttackedProtocol) -> str:
         if (reached := line.reached.get(name)) is None:
             return DASH
         references = [(reached.baseline, ""), (reached.bound, "≤ ")]
@@ -98,7 +98,7 @@ def _reached_column(name: str) -> Column[Attacked]:
         )
         return Markup("{}<br><small>{}</small>").format(number(reached.value, _DIGITS), small)
 
-    def value(line: Attacked) -> float | None:
+    def value(line: AttackedProtocol) -> float | None:
         return line.reached[name].value if name in line.reached else None
 
     return Column(_titled(name), value=value, text=text, holds=float)

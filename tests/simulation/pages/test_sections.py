@@ -3,17 +3,17 @@
 import re
 
 from simulation.analysis.protocol_results import ProtocolResult
-from simulation.pages.sections import Attacked, attack_section, attacks_on
+from simulation.pages.sections import AttackedProtocol, attack_section, attacks_on
 from simulation.storage.attacked import Reached
 from tests.results import row
 
 
-def attacked(name: str, epsilon: float | None, level: float | None) -> Attacked:
+def attacked(name: str, epsilon: float | None, level: float | None) -> AttackedProtocol:
     figure = Reached(value=level, baseline=0.25, bound=None if level is None else level + 0.125)
-    return Attacked(name, epsilon, {"recovered_level": figure})
+    return AttackedProtocol(name, epsilon, {"recovered_level": figure})
 
 
-def rows_of(lines: list[Attacked]) -> tuple[list[list[str]], str]:
+def rows_of(lines: list[AttackedProtocol]) -> tuple[list[list[str]], str]:
     """Return the cells of the table, and the whole text of the section."""
     text = "".join(str(part) for part in attack_section(lines, ["A note <on> it."]).content)
     rows = re.findall(r"<tr>(.*?)</tr>", text, re.S)
@@ -42,4 +42,4 @@ def test_what_a_comparison_reached_is_read_from_its_table() -> None:
     rows = (row("a", 1.0, **reached), row("a", 1.0, **{**reached, "shadow_auc": 0.25}))
     lines = attacks_on([ProtocolResult("a", 1.0, rows), ProtocolResult("b", 1.0, (row("b", 1.0),))])
     expected = Reached(value=0.5, baseline=0.5, bound=None)
-    assert lines == [Attacked("a", 1.0, {"shadow_auc": expected})]
+    assert lines == [AttackedProtocol("a", 1.0, {"shadow_auc": expected})]
