@@ -307,10 +307,10 @@ def draw_accuracy_against_epsilon(
     ax: Axes, results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis, looks: Looks
 ) -> None:
     """Draw one line per protocol, with error bars; protocols without privacy and baselines lie across."""
-    drawn = [result for result in results if result.baseline is None]
+    protocols = [result for result in results if result.baseline is None]
     curves = [
         curve
-        for name, group in by_protocol(drawn).items()
+        for name, group in by_protocol(protocols).items()
         for curve in _series(
             _marked(name, group) if axis.requested else shortened(name),
             [(axis.value(result), result) for result in group],

@@ -242,7 +242,7 @@ def point(ax: Axes, x: ArrayLike, y: ArrayLike, colour: str, words: Sequence[str
     across, up = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     low, high = sorted(ax.get_ylim())
     inside = (low <= up) & (up <= high)
-    titles = [printable(text) for text, drawn in zip(words, inside, strict=True) if drawn]
+    titles = [printable(text) for text, is_inside in zip(words, inside, strict=True) if is_inside]
     look = {"linestyle": "none", "marker": "o", "color": colour, "markeredgewidth": 1.2, **style}
     ax.plot(across[inside], up[inside], gid=_POINTED.join(["", *titles]), **look)
 
