@@ -79,9 +79,7 @@ def run_page(
     """
     summary, attacks, drawing = run.summary, run.summary.attacks, drawing_of(run)
     grouped = [
-        GroupLine(summary.name, None, by, figures)
-        for by, groups in summary.groups.items()
-        for figures in groups
+        GroupLine(summary.name, None, by, group) for by, groups in summary.groups.items() for group in groups
     ]
     attacked = [] if attacks is None else [AttackedProtocol(summary.name, None, attacks.reached)]
     notes = [] if attacks is None else [note for attack in attacks.performed for note in attack.notes]
@@ -111,13 +109,18 @@ def run_page(
         verdict = worse_than_nothing(summary.accuracy.metrics()[metric.column] or 0.0, base, metric) or ""
     tiles = render_template("tiles.html", tiles=run_tiles(summary))
     answer = Section("answer", "Answer", (verdict, tiles, summary_plot(run)))
+    noted = [*declared, *summary.notes, *_left_out(summary)]
+    return page(summary.name, "dprec run", _in_words(summary), [answer], noted, sections, draw)
+
+
+def _in_words(summary: Summary) -> str:
+    """Say whose ratings a run was on, and what its protocol does."""
     kind, data = summary.protocol, summary.dataset
     about = summary_of(PROTOCOLS[kind]) if kind in PROTOCOLS.kinds else f"Protocol: {_named(kind)}"
     people = data_in_words(data.model_dump(), lists=data.scale is None)
     if summary.devices == "deployed":
         people = f"Deployed: {data.users:,} people are enrolled, each with a device; {data.items:,} items."
-    noted = [*declared, *summary.notes, *_left_out(summary)]
-    return page(summary.name, "dprec run", f"{people} {about}", [answer], noted, sections, draw)
+    return f"{people} {about}"
 
 
 def _named(kind: str) -> str:
