@@ -225,6 +225,5 @@ def least_biases(
 
     along = float(spread[0, 1]) / variance
     centres = expected[:, 1] + along * (low if along > 0 else high)
-    return guarded_biases(
-        by_bias, reports, n_malicious, centres, float(spread[1, 1]) - along * float(spread[0, 1])
-    )
+    remaining_variance = float(spread[1, 1]) - along * float(spread[0, 1])
+    return guarded_biases(by_bias, reports, n_malicious, centres, remaining_variance)
