@@ -129,8 +129,8 @@ def _record(
             return directory.read(train, test)
         place = None if directory is None else directory.path
         with interrupts_noted(lambda: _how_to_go_on(place)), recording(track, config, place) as recorded:
-            hooks: dict[str, Any] = {"progress": progress, "started": started, "ended": recorded.round}
-            record = run_prepared(config, train, test, directory, checked=True, **hooks)
+            prepared = partial(run_prepared, config, train, test, directory, checked=True)
+            record = prepared(progress=progress, started=started, ended=recorded.round)
             recorded.finish(record)
         return record
 

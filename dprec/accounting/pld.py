@@ -455,4 +455,4 @@ def largest_share(
         share = min(share * math.exp((log_target - point[1]) / power), most)
         if not low < share < high:
             share = math.sqrt(low * high)
-    return low if low in (least, most) else max(least, rounded_down(low))
+    return low if low == most else max(least, rounded_down(low))

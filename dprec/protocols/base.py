@@ -353,7 +353,7 @@ class Protocol(Options):
         """
         return reported
 
-    def remembered(self, public: Public, sent: float) -> float:
+    def attack_bytes(self, public: Public, sent: float) -> float:
         """Return the bytes that an attacked server holds of so many that it is sent in a round.
 
         By default they are there as sent, and as read.

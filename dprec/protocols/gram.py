@@ -229,9 +229,7 @@ class TableProtocol(SumsProtocol):
 
     def most_bytes_up(self, public: Public) -> int:
         """Return the bytes that a device sends in all rounds."""
-        aggregation, rounds = self.adding_up, zip(self.may_ask(public), self.multipliers, strict=True)
-        with within("aggregation"):
-            return bytes_up(aggregation, rounds)
+        return bytes_up(self.adding_up, zip(self.may_ask(public), self.multipliers, strict=True))
 
     @abstractmethod
     def table_rows(self, items: int) -> int:
@@ -255,8 +253,7 @@ class TableProtocol(SumsProtocol):
 
     def model_bytes(self, public: Public) -> float:
         """Return what it takes to count and denoise the numbers of the larger release."""
-        rounds = self.suited(public).may_ask(public)
-        return _BYTES_A_NUMBER * max(layout.n_rows for layouts in rounds for layout in layouts)
+        return _BYTES_A_NUMBER * self.most_numbers(public)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -354,10 +351,8 @@ class GramProtocol(TableProtocol):
         def searching(plan: PopularityPlan) -> bool:
             if size:
                 return plan.rows <= max(SEARCHED * size, FEWEST_SEARCHED)
-            device = replace(SetDevice.begun(table, public.n_items), search=PopularitySearch.begun(plan))
-            aggregation, multiplier = self.adding_up, self.whole_multiplier
-            with within("aggregation"):
-                return bytes_of_search(device, plan, aggregation, multiplier) <= self.max_bytes_up
+            device = SetDevice.begun(table, public.n_items, plan)
+            return bytes_of_search(self, device, plan) <= self.max_bytes_up
 
         return replace(table, search=table.search.suited(public.n_items, searching))
 
@@ -421,9 +416,12 @@ class SetDevice(SummedDevice):
     """None before the end."""
 
     @classmethod
-    def begun(cls, table: PairTableOptions, n_items: int) -> Self:
-        """Return what devices hold at first: the first items, as none is known to be popular."""
-        search = PopularitySearch.begun(table.search.plan(n_items))
+    def begun(cls, table: PairTableOptions, n_items: int, plan: PopularityPlan | None = None) -> Self:
+        """Return what devices hold at first: the first items, as none is known to be popular.
+
+        ``plan``: of the search; by default that of the table.
+        """
+        search = PopularitySearch.begun(plan or table.search.plan(n_items))
         return cls(table, n_items, search, PairSum(table.first_items(n_items), table.fewest))
 
     def encode(self) -> bytes:
@@ -519,10 +517,11 @@ class SetServer(LimitedServer):
     """Of the sums of rounds, as public numbers let expect."""
     sums: dict[int, tuple[Floats, float]] = field(default_factory=dict)
     """Of each stage of the search that has succeeded: its numbers, and the deviation of their noise."""
+    tasteless: tuple[Floats, float] | None = field(init=False, default=None)
+    """A sum of pairs that shows no tastes, and the deviation of its noise: it tells of popularity alone."""
 
     def __post_init__(self) -> None:
         self.popularity, self.noise = np.ones(self.device.n_items), math.inf
-        self.shown: tuple[Floats, float] | None = None
         self.table, self.groups = ItemTable.nothing(), ItemGroups.nothing()
 
     @property
@@ -555,8 +554,9 @@ class SetServer(LimitedServer):
         self.sums[stage] = sums, noise
         search, pairs, again = self.device.search.narrowed(stage, sums), self.device.pairs, self.device.again
         self.popularity, self.noise = search.popularity(self.sums), noise
-        if self.shown is not None:
-            self.popularity[pairs.items] = joined_popularity(self.popularity[pairs.items], noise, *self.shown)
+        if self.tasteless is not None:
+            popularity = self.popularity[pairs.items]
+            self.popularity[pairs.items] = joined_popularity(popularity, noise, *self.tasteless)
         if round_index == len(self.device.table.popularity_shares) and self.device.table.items:
             pairs = replace(pairs, items=popular_items(self.popularity, pairs.items.size).astype(np.int32))
             this_noise, next_noise = self.noises[round_index - 1 : round_index + 1]
@@ -579,7 +579,7 @@ class SetServer(LimitedServer):
         share = min(settings.share_of_weights, departs, MOST_BESIDE_GROUPS if options.groups else LARGEST)
         if options.groups and not share and popularity is not None:
             # Groups of a table that shows nothing would count for nothing.
-            self.shown, self.device = (sums, noise), replace(self.device, again=True)
+            self.tasteless, self.device = (sums, noise), replace(self.device, again=True)
         elif options.groups:
             self.device = replace(self.device, groups=self._groups_by(table.pairs))
         self.table = ItemTable.of(pairs.items, table, ridge_of(sums, noise, users), share)

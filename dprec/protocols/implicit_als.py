@@ -208,7 +208,7 @@ class ImplicitAlsProtocol(AlsProtocol):
 
     def model_bytes(self, public: Public) -> float:
         """Return that of the numbers of a release: those that are added up, and those with noise."""
-        return 16.0 * max(layout.n_rows * layout.width for layout in self.suited(public).largest(public))
+        return 16.0 * self.most_numbers(public)
 
     def begin(self, public: Public, catalogue: Catalogue | None = None) -> ImplicitDevice:
         """Return a model in which as many items have factors as will."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Literal, Self
 
 from dprec.accounting import Adjacency, PrivacyBudget
@@ -11,7 +12,7 @@ from dprec.components import option
 from dprec.errors import SettingError, within
 from dprec.lists.gram import MOST_ITEMS
 from dprec.lists.model import check_least_bytes
-from dprec.lists.popular import PopularityPlan, PopularitySearch, numbers_at
+from dprec.lists.popular import PopularityPlan, numbers_at
 from dprec.protocols.base import Facts, Predicted, Public
 from dprec.protocols.components import AnyAggregation
 from dprec.protocols.gram import PairTableOptions, SetDevice, SetServer
@@ -53,28 +54,23 @@ class PopularityProtocol(SumsProtocol):
 
     def suited_to_noise(self, public: Public) -> Self:
         """Return the protocol with as many numbers as suit the noise, and as devices have bytes for."""
-        aggregation, multiplier, n_items = self.adding_up, self.whole_multiplier, public.n_items
         self.check_settings(public)
-        start = SetDevice.begun(self._table, n_items)
+        n_items = public.n_items
 
         def bytes_of(plan: PopularityPlan) -> int:
-            with within("aggregation"):
-                device = replace(start, search=PopularitySearch.begun(plan))
-                return bytes_of_search(device, plan, aggregation, multiplier)
+            return bytes_of_search(self, SetDevice.begun(self._table, n_items, plan), plan)
 
-        def search_in(max_rows: int) -> SearchOptions:
-            return self.search.suited(
-                n_items, lambda plan: plan.rows <= max_rows and bytes_of(plan) <= self.max_bytes_up
-            )
+        def fits(plan: PopularityPlan, max_rows: int) -> bool:
+            return plan.rows <= max_rows and bytes_of(plan) <= self.max_bytes_up
 
-        search = search_in(numbers_at(self.tau(start.release(1), public.n_users), n_items))
-        if bytes_of(search.plan(n_items)) > self.max_bytes_up:
-            # One round has less around its numbers than several.
-            search = search_in(n_items)
-        if (bytes_needed := bytes_of(search.plan(n_items))) > self.max_bytes_up:
-            accepted = f"at least {bytes_needed:,}, for {search.numbers:,} numbers"
-            raise SettingError("max_bytes_up", f"{self.max_bytes_up:,}", accepted)
-        return replace(self, search=search)
+        fewer = numbers_at(self.tau(self.begin(public).release(1), public.n_users), n_items)
+        # One round has less around its numbers than several, and may fit where they do not.
+        for max_rows in (fewer, n_items):
+            search = self.search.suited(n_items, partial(fits, max_rows=max_rows))
+            if (bytes_needed := bytes_of(search.plan(n_items))) <= self.max_bytes_up:
+                return replace(self, search=search)
+        accepted = f"at least {bytes_needed:,}, for {search.numbers:,} numbers"
+        raise SettingError("max_bytes_up", f"{self.max_bytes_up:,}", accepted)
 
     def check_settings(self, train: Public | Ratings) -> None:
         """Refuse numbers or bytes that are too few for a search."""

@@ -13,7 +13,7 @@ import numpy as np
 from dprec.arrays import AnyInts, Bools, Floats, Ints, offsets
 from dprec.completion import Profiles
 from dprec.components import Options, option
-from dprec.errors import SettingError, plural
+from dprec.errors import SettingError, plural, within
 from dprec.lists.model import LARGEST, ListModel
 from dprec.lists.popular import (
     MOST_STAGES,
@@ -23,7 +23,7 @@ from dprec.lists.popular import (
     shares_of,
     stages_of,
 )
-from dprec.protocols.sums import SummedDevice
+from dprec.protocols.sums import SummedDevice, SumsProtocol
 from dprec.sums import Aggregation, Layout, Release
 from dprec.wire import Reader, encode_items, encode_numbers
 
@@ -98,21 +98,20 @@ def bytes_up(aggregation: Aggregation, rounds: Iterable[tuple[Collection[Layout]
     """Return the bytes that a device sends at most, given each round's possible layouts and multiplier."""
     messages = aggregation.further_messages()
     further_bytes = sum(answer for _, answer in (*messages.before, *messages.after))
-    return sum(
-        further_bytes + max(-(-aggregation.report_bits(layout, 0, multiplier) // 8) for layout in layouts)
-        for layouts, multiplier in rounds
-    )
+    with within("aggregation"):
+        return sum(
+            further_bytes + max(-(-aggregation.report_bits(layout, 0, multiplier) // 8) for layout in layouts)
+            for layouts, multiplier in rounds
+        )
 
 
-def bytes_of_search(
-    device: SummedDevice, plan: PopularityPlan, aggregation: Aggregation, multiplier: float
-) -> int:
-    """Return a device's bytes for a search alone; ``multiplier``: noise of one release that has all of it."""
+def bytes_of_search(protocol: SumsProtocol, device: SummedDevice, plan: PopularityPlan) -> int:
+    """Return the bytes of a device that begins a search, if a protocol spends its whole budget on it."""
     rounds = [
-        ((device.release(number),), multiplier / math.sqrt(stage.share))
+        ((device.release(number),), protocol.whole_multiplier / math.sqrt(stage.share))
         for number, stage in enumerate(plan.stages, start=1)
     ]
-    return bytes_up(aggregation, rounds)
+    return bytes_up(protocol.adding_up, rounds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -297,6 +297,11 @@ class SumsProtocol(RoundsProtocol):
         """Return all layouts that a round may have, whatever the releases are: the largest of each kind."""
         return tuple((layout,) for layout in self.largest(public))
 
+    def most_numbers(self, public: Public) -> int:
+        """Return the numbers of the largest release, of the protocol as it suits public sizes."""
+        rounds = self.suited(public).may_ask(public)
+        return max(layout.n_rows * layout.width for layouts in rounds for layout in layouts)
+
     def asked(self, device: SummedDevice, round_index: int) -> Layout:
         """Return what is summed in a round; raises ContractError if it may be negative and must not."""
         layout = device.release(round_index)
@@ -359,12 +364,11 @@ class SumsProtocol(RoundsProtocol):
         """Return the bytes of some reports, which are added up and forgotten; see `Protocol.held_at_once`."""
         return 0.0 if unseen and not self.aggregation.adds_reports else min(reported, REPORTS_AT_ONCE)
 
-    def remembered(self, public: Public, sent: float) -> float:
-        """Return the bytes of what reports say by themselves, if anything; see `Protocol.remembered`."""
+    def attack_bytes(self, public: Public, sent: float) -> float:
+        """Return the bytes of what reports say by themselves, if anything; see `Protocol.attack_bytes`."""
         if not self.aggregation.by_itself:
             return 0.0
-        numbers = max(layout.n_rows * layout.width for layout in self.suited(public).largest(public))
-        return sent + _BYTES_OF_ESTIMATE * numbers * public.n_users
+        return sent + _BYTES_OF_ESTIMATE * self.most_numbers(public) * public.n_users
 
     def sent(self, public: Public, ratings: int) -> ReportSize:
         """Return the contributions, one in each round."""

@@ -161,10 +161,13 @@ class Audit:
     @property
     def worst(self) -> Finding:
         """The finding that contradicts the promise most, or the samples that come nearest to it."""
-        eligible = [finding for finding in self.findings if not finding.holds] or [
-            finding for finding in self.findings if finding.promised and not finding.exact
-        ]
+        eligible = [finding for finding in self.findings if not finding.holds] or self.sampled
         return max(eligible, key=lambda finding: finding.at_least / max(finding.promised, 1e-9))
+
+    @property
+    def sampled(self) -> list[Finding]:
+        """The findings that hold a promise against samples."""
+        return [finding for finding in self.findings if finding.promised and not finding.exact]
 
     @property
     def promised(self) -> float:
@@ -179,10 +182,7 @@ class Audit:
     @property
     def power(self) -> float:
         """Largest probability with which one of the tests would have detected a leak of twice the promise."""
-        return max(
-            (finding.power for finding in self.findings if finding.promised and not finding.exact),
-            default=0.0,
-        )
+        return max((finding.power for finding in self.sampled), default=0.0)
 
     @property
     def verdict(self) -> str:

@@ -103,7 +103,7 @@ def needed_memory(
     if public is not None:
         unseen = simulation.faults == FaultOptions() and not attacked
         reports, sent = _reports_bytes(protocol, public, size, simulation, unseen=unseen)
-        needed += protocol.model_bytes(public) + protocol.remembered(public, sent) * attacked
+        needed += protocol.model_bytes(public) + protocol.attack_bytes(public, sent) * attacked
     if simulation.backend == "local":
         needed += reports
     # The workers of a cluster may all be on other machines.

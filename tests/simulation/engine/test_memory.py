@@ -168,9 +168,9 @@ def test_reports_of_secure_sums_count_where_some_go_wrong_or_are_looked_at() -> 
 
 def test_an_attacked_server_holds_what_reports_say_by_themselves() -> None:
     public = Public(1_000_000, 400, POSITIVE)
-    assert load("popularity-secagg").protocol.remembered(public, 9e6) == 0
-    assert load("popularity-local").protocol.remembered(public, 9e6) == 9e6 + 36 * 400 * 1_000_000
-    assert load("lightgcn-free").protocol.remembered(public, 9e6) == 18e6
+    assert load("popularity-secagg").protocol.attack_bytes(public, 9e6) == 0
+    assert load("popularity-local").protocol.attack_bytes(public, 9e6) == 9e6 + 36 * 400 * 1_000_000
+    assert load("lightgcn-free").protocol.attack_bytes(public, 9e6) == 18e6
 
 
 def test_answers_about_profiles_are_about_no_cells() -> None:
