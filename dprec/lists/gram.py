@@ -38,7 +38,7 @@ _NOISY_TAU = 6e-4
 _MANY_ITEMS, _LITTLE_TAU = 3500, 1.4e-4
 """Items from which on, and noise above which, finding the popular ones takes more of a budget."""
 
-_LEAST_ABOVE_NOISE = 1.4
+_LEAST_ABOVE_NOISE = 1.2
 """Least eigenvalue that popularity gives a table, over the edge of noise; see `worth_a_table`."""
 
 PER_DEPARTURE = 30.0

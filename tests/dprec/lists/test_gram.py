@@ -74,11 +74,11 @@ def test_a_table_is_worth_its_noise_where_the_eigenvalue_of_popularity_stands_ou
     popularity = np.array([50.0, 50.0, 50.0, 50.0])
     items = np.array([1, 3])
     largest = 2 * 100 * math.sqrt(2) / 2
-    most = largest / (1.4 * 2 * math.sqrt(2))
+    most = largest / (1.2 * 2 * math.sqrt(2))
     assert gram.worth_a_table(popularity, items, 0.999 * most, 100)
     assert not gram.worth_a_table(popularity, items, 1.001 * most, 100)
     # Where each has half an item of the table, an eighth has a pair.
-    most = 2 * 100 / 8 / 2 / (1.4 * 2 * math.sqrt(2))
+    most = 2 * 100 / 8 / 2 / (1.2 * 2 * math.sqrt(2))
     popularity = np.array([87.5, 12.5, 87.5, 12.5])
     assert gram.worth_a_table(popularity, items, 0.999 * most, 100)
     assert not gram.worth_a_table(popularity, items, 1.001 * most, 100)
