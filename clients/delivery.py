@@ -14,7 +14,7 @@ from dprec import exchange
 from dprec.arrays import Floats, Ints, Pieces, find, offsets, rows_of
 from dprec.crossdomain import AlterEgoCodec, Candidates, ReplacementDraws, RowCodec, ValueCode, alter_egos
 from dprec.exchange import REPLACEMENT_ROUND, Refusal, RefusalCode, ReplacementRequest, refusing_malformed
-from dprec.personalization import Devices, OrdinalProcess
+from dprec.personalization import BroadcastDevices, OrdinalProcess
 from dprec.predictions import NO_ITEM
 from dprec.protocols.one_shot import OneShotProtocol
 from dprec.protocols.x_map import XMapProtocol
@@ -60,7 +60,7 @@ def receive_table(partition: Partition, personalization: exchange.Personalizatio
             item_ids=np.arange(shape[1]),
         )
         users, items = np.indices(shape)
-        return Devices(process, table, ratings).predict(users.ravel(), items.ravel()).reshape(shape)
+        return BroadcastDevices(process, table, ratings).predict(users.ravel(), items.ravel()).reshape(shape)
 
     population.show(predictions)
 

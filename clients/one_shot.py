@@ -22,7 +22,7 @@ from dprec.arrays import Bools, Floats, Ints, Pieces, blocks
 from dprec.exchange import Refusal, RefusalCode
 from dprec.gradients import RoundDraws
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
-from dprec.reports import DrawsFor, FollowUp, Profiles, ReportFamily
+from dprec.reports import DrawsFor, FollowUp, ProfileLevels, ReportFamily
 
 _CELLS_AT_ONCE = 1 << 20
 """Bounds the memory of a worker, whatever the size of its partitions and profiles."""
@@ -40,9 +40,9 @@ def reports(partition: Partition) -> Pieces:
     )
 
 
-def held(partition: Partition) -> tuple[Profiles, DrawsFor]:
+def held(partition: Partition) -> tuple[ProfileLevels, DrawsFor]:
     """Return what the devices of a partition compute from: their profiles, and random words by purpose."""
-    profiles = Profiles(partition.counts, partition.items, partition.levels, partition.numbers)
+    profiles = ProfileLevels(partition.counts, partition.items, partition.levels, partition.numbers)
     return profiles, partial(device_draws, partition)
 
 

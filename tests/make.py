@@ -16,7 +16,7 @@ from dprec.datasets import Synthetic
 from dprec.observations import Observations, SymbolReports
 from dprec.protocols.one_shot import OneShotProtocol
 from dprec.ratings import Ratings, RatingScale
-from dprec.reports import Profiles as ReportedProfiles
+from dprec.reports import ProfileLevels
 from dprec.schedules import Answers
 
 if TYPE_CHECKING:
@@ -150,10 +150,10 @@ def profiles_of_sets(sets: sp.csr_array) -> Profiles:
     return Profiles(sets.indptr.astype(np.int64), sets.indices.astype(np.int32), values, sets.shape[1])
 
 
-def reported_profiles(of: Ratings, numbers: ArrayLike | None = None) -> ReportedProfiles:
+def reported_profiles(of: Ratings, numbers: ArrayLike | None = None) -> ProfileLevels:
     """Return what reports are made of; ``numbers`` are those of users' own budgets."""
     own = None if numbers is None else np.asarray(numbers, dtype=np.uint8)
-    return ReportedProfiles(of.counts, of.items, of.levels, own)
+    return ProfileLevels(of.counts, of.items, of.levels, own)
 
 
 def observations(

@@ -19,7 +19,7 @@ from dprec.mechanisms import Mechanism
 from dprec.observations import Observations, ResidualReports
 from dprec.randomness import shuffled_within
 from dprec.ratings import RatingScale
-from dprec.reports import IndependentDraws, Reader, ReportFamily, ReportSize
+from dprec.reports import IndependentDraws, ReportFamily, ReportReader, ReportSize
 from dprec.wire import ReportCodec
 from tests import make
 
@@ -92,7 +92,7 @@ class OwnFamily(IndependentDraws):
         return words
 
 
-class OwnReader(Reader):
+class OwnReader(ReportReader):
     """The answers, and the items that were rated."""
 
     def __init__(self, family: OwnFamily, n_users: int) -> None:

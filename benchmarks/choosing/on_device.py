@@ -27,7 +27,7 @@ from dprec.completion.calibrated import embedding
 from dprec.datasets import DelimitedTable, MovieLens100K
 from dprec.metrics import root_mean_squared_error
 from dprec.observations import Observations
-from dprec.personalization import Devices, OrdinalProcess
+from dprec.personalization import BroadcastDevices, OrdinalProcess
 from dprec.personalization.broadcast import calibrated_broadcast
 from dprec.randomness import generator, words
 from dprec.ratings import Ratings
@@ -109,7 +109,7 @@ class Trial:
         learned, cells = self.learned, (self.validation.users, self.validation.items)
         sent = calibrated_broadcast(model, learned).encode()
         table = ItemTable.decode(sent, n_levels=learned.scale.levels, n_items=learned.n_items)
-        both = model.predict(*cells), Devices(process, table, learned).predict(*cells)
+        both = model.predict(*cells), BroadcastDevices(process, table, learned).predict(*cells)
         server, device = (root_mean_squared_error(each, self.validation.values) for each in both)
         return server, device, len(sent)
 

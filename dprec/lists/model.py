@@ -46,7 +46,7 @@ _LONGER = 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class ItemTable:
+class PairTable:
     """How the items that take part go together."""
 
     items: Int32s
@@ -114,7 +114,7 @@ class ListModel:
     """Public categories; shape (items, categories)."""
     bins: Uint8s
     """Which part of all popularity each public number of an item falls into; shape (numbers, items)."""
-    table: ItemTable
+    table: PairTable
     groups: ItemGroups = field(default_factory=ItemGroups.nothing)
     steps: tuple[float, float, float] | None = None
     """Of the logarithms of popularity and of the table's roots, and of its inverse, as devices are sent them;
@@ -125,7 +125,7 @@ class ListModel:
         cls,
         popularity: Floats,
         catalogue: Catalogue | None,
-        table: ItemTable,
+        table: PairTable,
         parted_by: Floats | None = None,
         groups: ItemGroups | None = None,
     ) -> Self:
@@ -248,7 +248,7 @@ class ListModel:
         popularity, of_popularity = read.rounded((n_items,))
         categories = read.integers(n_categories * n_items).reshape(n_categories, n_items).T
         bins = read.integers(n_numbers * n_items).reshape(n_numbers, n_items)
-        table, steps = ItemTable.nothing(), (of_popularity, ROOTS_STEP, 1.0)
+        table, steps = PairTable.nothing(), (of_popularity, ROOTS_STEP, 1.0)
         if size:
             roots, of_roots = read.rounded((size,))
             upper, of_inverse = read.rounded((size * (size - 1) // 2,))
@@ -259,7 +259,7 @@ class ListModel:
             inverse = np.zeros((size, size))
             inverse[np.triu_indices(size, 1)] = upper
             inverse += inverse.T + np.eye(size)
-            table = ItemTable(read.item_set(n_items, size), inverse, np.exp(roots), share)
+            table = PairTable(read.item_set(n_items, size), inverse, np.exp(roots), share)
         groups = ItemGroups.nothing()
         if grouped:
             items = read.item_set(n_items, grouped)

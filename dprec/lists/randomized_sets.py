@@ -19,7 +19,7 @@ from dprec.lists.gram import (
     popular_items,
     popularity_estimate,
 )
-from dprec.lists.model import LARGEST, ItemTable, ListModel
+from dprec.lists.model import LARGEST, ListModel, PairTable
 from dprec.observations import SetReports
 
 _MOST_ITEMS = 2048
@@ -106,12 +106,12 @@ def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: in
     wanted = min(settings.table_items, _MOST_ITEMS) if table_items is None else table_items
     items = popular_items(popularity, min(wanted, n_items))
     if items.size < 2:
-        return ListModel.of(popularity, catalogue, ItemTable.nothing())
+        return ListModel.of(popularity, catalogue, PairTable.nothing())
     pairs = unbiased_pairs(reports, counted(reports, items))
     pairs[np.diag_indices(items.size)] = DIAGONAL * popularity[items]
     noisy = unit * pairs[np.triu_indices(items.size)]
     table = denoised_table(noisy, deviation, None, settings.coherent_share)
     share = settings.share_of_weights * (1.0 if catalogue is None else _BESIDE_CONTENT)
     ridge = users * (0.018 + 36 * tau / math.sqrt(1 - settings.popularity_share))
-    sent = ItemTable.of(items.astype(np.int32), table, _RIDGE * ridge, min(share, LARGEST))
+    sent = PairTable.of(items.astype(np.int32), table, _RIDGE * ridge, min(share, LARGEST))
     return ListModel.of(popularity, catalogue, sent)

@@ -102,7 +102,7 @@ class OrdinalProcess(Options):
 
 
 @dataclass(frozen=True, eq=False)
-class Devices:
+class BroadcastDevices:
     """All users' devices, after the broadcast."""
 
     process: OrdinalProcess

@@ -14,10 +14,10 @@ from dprec.catalogue import Catalogue
 from dprec.completion import one_mean_per_user, own_averages, scale_of_means
 from dprec.components import option
 from dprec.errors import SettingError
-from dprec.lists.model import ItemTable, ListModel
+from dprec.lists.model import ListModel, PairTable
 from dprec.mechanisms import Raw
 from dprec.ordinal import Histogram
-from dprec.personalization import Devices, OrdinalProcess
+from dprec.personalization import BroadcastDevices, OrdinalProcess
 from dprec.predictions import cells_from_rows
 from dprec.protocols import sharing
 from dprec.protocols.base import Facts, Predicted, Public
@@ -85,7 +85,7 @@ class NothingSentProtocol(SilentProtocol):
         averages = own_averages(ratings, middle if self.prior is None else self.prior, self.prior_ratings)
         return Alone(averages.predict, averages.predict_rows, diagnostics=averages.diagnostics)
 
-    def _weighing(self, ratings: Ratings, catalogue: Catalogue | None) -> Devices:
+    def _weighing(self, ratings: Ratings, catalogue: Catalogue | None) -> BroadcastDevices:
         """Return devices that were sent a table in which nothing was learned from anybody."""
         options = SecretSetOptions(histogram=self.histogram, process=self.process)
         protocol = SecretSetProtocol(sums=options)
@@ -115,7 +115,7 @@ class RandomListProtocol(SilentProtocol):
         seed = public_seed % (1 << 64)
         if not self.content or catalogue is None:
             return Alone(lambda users, items: uniforms(public_words(seed, users, items)))
-        model = ListModel.of(np.ones(ratings.n_items), catalogue, ItemTable.nothing())
+        model = ListModel.of(np.ones(ratings.n_items), catalogue, PairTable.nothing())
         sets, items = ratings.to_sets(), np.arange(ratings.n_items)
 
         def predict_rows(users: AnyInts, n_items: int) -> Floats:

@@ -50,7 +50,7 @@ from dprec.lists.groups import (
     groups_at,
     groups_of,
 )
-from dprec.lists.model import LARGEST, ItemTable, ListModel, check_least_bytes
+from dprec.lists.model import LARGEST, ListModel, PairTable, check_least_bytes
 from dprec.lists.popular import PopularityPlan, PopularitySearch
 from dprec.protocols.base import Predicted, Public
 from dprec.protocols.components import AnyAggregation
@@ -522,7 +522,7 @@ class SetServer(LimitedServer):
 
     def __post_init__(self) -> None:
         self.popularity, self.noise = np.ones(self.device.n_items), math.inf
-        self.table, self.groups = ItemTable.nothing(), ItemGroups.nothing()
+        self.table, self.groups = PairTable.nothing(), ItemGroups.nothing()
 
     @property
     def held(self) -> SetDevice:
@@ -582,7 +582,7 @@ class SetServer(LimitedServer):
             self.tasteless, self.device = (sums, noise), replace(self.device, again=True)
         elif options.groups:
             self.device = replace(self.device, groups=self._groups_by(table.pairs))
-        self.table = ItemTable.of(pairs.items, table, ridge_of(sums, noise, users), share)
+        self.table = PairTable.of(pairs.items, table, ridge_of(sums, noise, users), share)
 
     def _learn_groups(self, round_index: int, sums: Floats, noise: float, users: int) -> None:
         groups = self.device.known_groups

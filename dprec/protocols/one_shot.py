@@ -19,7 +19,7 @@ from dprec.errors import SettingError, within
 from dprec.mechanisms import Mechanism
 from dprec.observations import AS_THEY_ARE, EmbeddingRelease, Observations
 from dprec.ordinal import level_shares
-from dprec.personalization import Devices, OrdinalProcess, TableOptions, broadcast_of, for_everybody
+from dprec.personalization import BroadcastDevices, OrdinalProcess, TableOptions, broadcast_of, for_everybody
 from dprec.predictions import Predict, PredictRows
 from dprec.progress import Progress
 from dprec.protocols import sharing
@@ -104,7 +104,10 @@ def _assumed(
 def bias_of_item_means(process: OrdinalProcess, table: ItemTable, train: Ratings) -> float:
     """Return how much higher the train ratings' items are predicted for newcomers than they are rated."""
     nobody, items = train.select(np.zeros(train.count, dtype=np.bool_)), np.arange(train.n_items)
-    scale, predictions = train.scale, Devices(process, table, nobody).predict(np.zeros_like(items), items)
+    scale, predictions = (
+        train.scale,
+        BroadcastDevices(process, table, nobody).predict(np.zeros_like(items), items),
+    )
     return float(np.clip(predictions, scale.low, scale.high)[train.items].mean() - train.values.mean())
 
 
@@ -146,12 +149,12 @@ class Learned:
         """Return what predicts: the server, or devices that hold some ratings."""
         if self.sent_table is None:
             return self.completed.predict, self.completed.predict_rows
-        return Devices(self.process, self.sent_table, ratings).predict, None
+        return BroadcastDevices(self.process, self.sent_table, ratings).predict, None
 
     def scoring(self, ratings: Ratings) -> Predict | None:
         """Return what lists are ranked by, if not by predictions."""
         if self.sent_table is not None and self.sent_table.cautions is not None:
-            return Devices(self.process, self.sent_table, ratings).scores
+            return BroadcastDevices(self.process, self.sent_table, ratings).scores
         return None if self.guarded is None else self.guarded.predict
 
     def newcomer(self, train: Ratings) -> Callable[[AnyInts], Floats] | None:
@@ -159,7 +162,7 @@ class Learned:
         if self.sent_table is None:
             return None
         nobody = train.select(np.zeros(train.count, dtype=np.bool_))
-        predict = Devices(self.process, self.sent_table, nobody).predict
+        predict = BroadcastDevices(self.process, self.sent_table, nobody).predict
         return lambda items: predict(np.zeros_like(items), items)
 
 

@@ -23,8 +23,8 @@ from dprec.components import option
 from dprec.lists.gram import LARGEST_TAU, popular_items, popularity_estimate, standardised
 from dprec.lists.model import (
     LARGEST,
-    ItemTable,
     ListModel,
+    PairTable,
     check_least_bytes,
     too_few_bytes,
 )
@@ -234,7 +234,7 @@ class TasteServer(LimitedServer):
     @property
     def whole(self) -> TasteDevice:
         """What devices rank by."""
-        public = ListModel.of(self.popularity, self.catalogue, ItemTable.nothing(), parted_by=self.first)
+        public = ListModel.of(self.popularity, self.catalogue, PairTable.nothing(), parted_by=self.first)
         return TasteDevice(self.options, public, self.items, self.weights, self.share)
 
     def learn(

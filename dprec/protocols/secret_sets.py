@@ -36,7 +36,7 @@ from dprec.completion import Profiles
 from dprec.components import Options, as_tuple, option
 from dprec.errors import SettingError, within
 from dprec.ordinal import Histogram, cut_points, expected_rating, level_shares
-from dprec.personalization import Devices, OrdinalProcess
+from dprec.personalization import BroadcastDevices, OrdinalProcess
 from dprec.protocols.base import Public
 from dprec.protocols.components import AnyAggregation
 from dprec.protocols.sharing import COMPARED, MAX_BYTES_DOWN
@@ -308,9 +308,9 @@ class ProfileDevice(SummedDevice):
         public_embeddings = _PUBLIC_DEVIATION * standardised(public, shares, np.sqrt(_LEAST_SHARE))
         return replace(table, embeddings=np.hstack([table.embeddings, public_embeddings]))
 
-    def devices(self, ratings: Ratings) -> Devices:
+    def devices(self, ratings: Ratings) -> BroadcastDevices:
         """Return the devices of users who hold these ratings; of no user anything is known."""
-        return Devices(self.options.process, self.whole_table, ratings)
+        return BroadcastDevices(self.options.process, self.whole_table, ratings)
 
     def predicting(self, ratings: Ratings) -> dict[str, Any]:
         """Return what predicts cell by cell, each on its user's device."""

@@ -80,7 +80,7 @@ class HasChannel(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Profiles:
+class ProfileLevels:
     """What some users have rated."""
 
     counts: Ints
@@ -123,7 +123,7 @@ class ReportSize:
     """Reports that a device sends, at most."""
 
 
-class Reader(ABC):
+class ReportReader(ABC):
     """What a server makes of reports as they arrive, of users in ascending order."""
 
     told: Ints | None = None
@@ -146,7 +146,7 @@ class Reader(ABC):
         """Return what completions are given of all that was taken."""
 
 
-class Asking(Reader):
+class Asking(ReportReader):
     """The server's side of a further exchange: what it asks, and what it makes of the answers."""
 
     question: bytes
@@ -168,7 +168,7 @@ class FollowUp(ABC):
         """Return whether bytes are a question that a server may ask."""
 
     @abstractmethod
-    def encode(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> Sequence[bytes]:
+    def encode(self, profiles: ProfileLevels, question: bytes, draws: DrawsFor) -> Sequence[bytes]:
         """Return each user's answer to a question that is accepted."""
 
     @abstractmethod
@@ -176,7 +176,7 @@ class FollowUp(ABC):
         """Return the server's side, given what the reports say."""
 
     @abstractmethod
-    def losses(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> Floats:
+    def losses(self, profiles: ProfileLevels, question: bytes, draws: DrawsFor) -> Floats:
         """Return what answers add to the loss of whole profiles, shape (users,)."""
 
 
@@ -266,13 +266,13 @@ class ReportFamily(ABC):
         return counts
 
     @abstractmethod
-    def encode(self, profiles: Profiles, draws: DrawsFor) -> Sequence[bytes]:
+    def encode(self, profiles: ProfileLevels, draws: DrawsFor) -> Sequence[bytes]:
         """Return the report of every user, which depends on nothing but its own profile and words.
 
         Many reports travel as one buffer, in which the encoders of `dprec.wire` write them; a list will do.
         """
 
-    def crafted(self, profiles: Profiles, draws: DrawsFor) -> Sequence[bytes]:
+    def crafted(self, profiles: ProfileLevels, draws: DrawsFor) -> Sequence[bytes]:
         """Return the reports that say most for profiles, of malicious users who choose what they send.
 
         Nobody can tell by its form that one was not drawn. By default, malicious users lie by their profiles
@@ -288,7 +288,7 @@ class ReportFamily(ABC):
     # The server.
 
     @abstractmethod
-    def reader(self, n_users: int, wanted: Wanted) -> Reader:
+    def reader(self, n_users: int, wanted: Wanted) -> ReportReader:
         """Return what reads the reports of so many users, for a completion that wants more than values."""
 
     def together(self, collected: Observations) -> Observations:
@@ -354,7 +354,7 @@ class ReportFamily(ABC):
         accountant.step(1, sent, *self.losses(counts, asked), self.draws_about(counts, asked))
         return accountant
 
-    def report_losses(self, profiles: Profiles, draws: DrawsFor) -> tuple[Floats, Floats]:
+    def report_losses(self, profiles: ProfileLevels, draws: DrawsFor) -> tuple[Floats, Floats]:
         """Return what devices charge themselves for their reports, which they know; see `losses`."""
         return self.losses(profiles.counts)
 

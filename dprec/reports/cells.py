@@ -43,9 +43,9 @@ from dprec.reports.base import (
     REPORT_ROUND,
     DeviceChannel,
     DrawsFor,
-    Profiles,
-    Reader,
+    ProfileLevels,
     ReportFamily,
+    ReportReader,
     ReportSize,
     Wanted,
 )
@@ -221,15 +221,15 @@ class CellFamily(IndependentDraws):
         """The encoder and decoder of the reports, with words for the symbols of any user's channel."""
         return ReportCodec(self.reference_channel, self.n_items, self.channel(1).symbols)
 
-    def encode(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
+    def encode(self, profiles: ProfileLevels, draws: DrawsFor) -> Pieces:
         """Return the set of rated items of every user, with a symbol for each."""
         return self.codec.encode(offsets(profiles.counts), profiles.items, self.drawn(profiles, draws))
 
-    def crafted(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
+    def crafted(self, profiles: ProfileLevels, draws: DrawsFor) -> Pieces:
         """Return the set of rated items of every profile, with the symbol for each that says most."""
         return self.codec.encode(offsets(profiles.counts), profiles.items, self.loudest(profiles))
 
-    def loudest(self, profiles: Profiles) -> Uint16s:
+    def loudest(self, profiles: ProfileLevels) -> Uint16s:
         """Return the symbols that say most for profiles, shape (ratings,)."""
         symbols = np.empty(profiles.levels.size, dtype=np.uint16)
         for channel, which in self._by_channel(profiles.counts):
@@ -253,7 +253,7 @@ class CellFamily(IndependentDraws):
         """Return which symbols are answers, where losses follow from how many are; None where all are."""
         return None
 
-    def drawn(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
+    def drawn(self, profiles: ProfileLevels, draws: DrawsFor) -> Uint16s:
         """Return the symbols of the rated items, the same whenever they are computed, shape (ratings,)."""
         noise = draws("report").per_cell(profiles.counts, profiles.items, REPORT_ROUND)
         return self.perturb(profiles.counts, profiles.levels, noise)
@@ -265,7 +265,7 @@ class CellFamily(IndependentDraws):
             symbols[which] = channel.sample(levels[which], random_words[which])
         return symbols
 
-    def reader(self, n_users: int, wanted: Wanted) -> Reader:
+    def reader(self, n_users: int, wanted: Wanted) -> ReportReader:
         """Return what reads the reports of so many users."""
         return CellReader(self, n_users, wanted)
 
@@ -368,8 +368,8 @@ def mean_variance(channel: Channel) -> float:
     return float(channel.variance()[~np.isnan(channel.inputs)].mean())
 
 
-class CellReader(Reader):
-    """Reports of cells as they arrive; see `Reader`."""
+class CellReader(ReportReader):
+    """Reports of cells as they arrive; see `ReportReader`."""
 
     def __init__(self, family: CellFamily, n_users: int, wanted: Wanted) -> None:
         self._family, self._wanted = family, wanted
@@ -458,11 +458,11 @@ class HiddenRowFamily(CellFamily):
 
     work = cells
 
-    def encode(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
+    def encode(self, profiles: ProfileLevels, draws: DrawsFor) -> Pieces:
         """Return the symbols of all items of the catalogue, rated or not."""
         return self._encoded(self._rows(profiles, draws).ravel())
 
-    def _rows(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
+    def _rows(self, profiles: ProfileLevels, draws: DrawsFor) -> Uint16s:
         """Return the symbol that is drawn of every item, shape (users, items)."""
         n_users, n_items = profiles.counts.size, self.n_items
         cells = self.cells(profiles.counts)
@@ -477,9 +477,9 @@ class HiddenRowFamily(CellFamily):
         counts = np.bincount(sent_cells // n_items, minlength=symbols.size // n_items)
         return self.codec.encode(offsets(counts), sent_cells % n_items, symbols[sent_cells])
 
-    def crafted(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
+    def crafted(self, profiles: ProfileLevels, draws: DrawsFor) -> Pieces:
         """Return rows in which the symbols of rated items say most for them; others are drawn."""
-        nothing = Profiles(np.zeros_like(profiles.counts), profiles.items[:0], profiles.levels[:0])
+        nothing = ProfileLevels(np.zeros_like(profiles.counts), profiles.items[:0], profiles.levels[:0])
         rows = self._rows(nothing, draws)
         rows[rows_of(profiles.counts), profiles.items] = self.loudest(profiles)
         return self._encoded(rows.ravel())

@@ -27,8 +27,8 @@ from dprec.reports.base import (
     DrawsFor,
     FollowUp,
     HasChannel,
-    Profiles,
-    Reader,
+    ProfileLevels,
+    ReportReader,
     Wanted,
 )
 from dprec.reports.cells import CellFamily
@@ -165,7 +165,7 @@ class CountFamily(CellFamily):
         """The counts."""
         return CountFollowUp(self)
 
-    def reader(self, n_users: int, wanted: Wanted) -> Reader:
+    def reader(self, n_users: int, wanted: Wanted) -> ReportReader:
         """Return what reads the reports; the symbols say which ratings are left."""
         return super().reader(n_users, replace(wanted, symbols=True))
 
@@ -210,7 +210,7 @@ class CountFamily(CellFamily):
         )
         return losses[numbers.ravel()].reshape(sizes.shape).sum(axis=1)
 
-    def report_losses(self, profiles: Profiles, draws: DrawsFor) -> tuple[Floats, Floats]:
+    def report_losses(self, profiles: ProfileLevels, draws: DrawsFor) -> tuple[Floats, Floats]:
         """Return what devices charge for their symbols, without the ratings that are left for counts."""
         for_counts = self.left(self.drawn(profiles, draws))
         symbols = np.bincount(rows_of(profiles.counts)[~for_counts], minlength=profiles.counts.size)
@@ -263,7 +263,7 @@ class CountFollowUp(FollowUp):
         shape = cells.size, self.groups
         return np.bincount(places, minlength=cells.size * self.groups).reshape(shape)
 
-    def encode(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> Pieces:
+    def encode(self, profiles: ProfileLevels, question: bytes, draws: DrawsFor) -> Pieces:
         """Return noisy counts of the ratings that each user's report left out.
 
         A rating about which a symbol was sent is in no count, and every other one in exactly one.
@@ -281,12 +281,12 @@ class CountFollowUp(FollowUp):
             )
         return self.codec.encode(counts)
 
-    def _left(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> tuple[Bools, Ints]:
+    def _left(self, profiles: ProfileLevels, question: bytes, draws: DrawsFor) -> tuple[Bools, Ints]:
         """Return which ratings the reports left out, and the group of each rating's item."""
         groups = self.group_codec.decode([question])[1]
         return self.family.left(self.family.drawn(profiles, draws)), groups[0, profiles.items]
 
-    def losses(self, profiles: Profiles, question: bytes, draws: DrawsFor) -> Floats:
+    def losses(self, profiles: ProfileLevels, question: bytes, draws: DrawsFor) -> Floats:
         """Return what the counts of each user lose together.
 
         A rating is in a symbol or in a count and loses at most epsilon in either, which the report was

@@ -20,7 +20,7 @@ from dprec.channel import Channel
 from dprec.errors import within
 from dprec.observations import Observations, SymbolReports
 from dprec.ratings import RatingScale
-from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles
+from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, ProfileLevels
 from dprec.reports.cells import CellFamily
 
 PERMANENT = "report"
@@ -167,7 +167,7 @@ class LayeredFamily(CellFamily):
         values = np.linalg.pinv(first) @ self.scale.values
         return Channel.from_probabilities(first, self.scale.values, values, np.inf)
 
-    def drawn(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
+    def drawn(self, profiles: ProfileLevels, draws: DrawsFor) -> Uint16s:
         """Return reports on the answers about the rated items, shape (ratings,)."""
         counts, items, answers = profiles.counts, profiles.items, self.layers[0].permanent.shape[1]
         lasting = draws("report").per_cell(counts, items, REPORT_ROUND)

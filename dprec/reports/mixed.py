@@ -29,9 +29,9 @@ from dprec.reports.base import (
     REPORT_ROUND,
     DeviceChannel,
     DrawsFor,
-    Profiles,
-    Reader,
+    ProfileLevels,
     ReportFamily,
+    ReportReader,
     ReportSize,
     Wanted,
 )
@@ -84,7 +84,7 @@ class MixedFamily(ReportFamily):
 
     # The device.
 
-    def encode(self, profiles: Profiles, draws: DrawsFor) -> Sequence[bytes]:
+    def encode(self, profiles: ProfileLevels, draws: DrawsFor) -> Sequence[bytes]:
         """Return the report of every user; nothing of those who refuse."""
         counts, numbers = profiles.counts, self._numbers(profiles.numbers, profiles.counts.size)
         number_of_cell, reports = np.repeat(numbers, counts), [b""] * counts.size
@@ -98,14 +98,14 @@ class MixedFamily(ReportFamily):
                 reports[user] = bytes([number]) + report
         return reports
 
-    def crafted(self, profiles: Profiles, draws: DrawsFor) -> Sequence[bytes]:
+    def crafted(self, profiles: ProfileLevels, draws: DrawsFor) -> Sequence[bytes]:
         """Return the reports that say most for profiles, of users who claim the largest epsilon."""
         number = len(self.budget.epsilons) - 1
         return [bytes([number]) + report for report in self.largest.crafted(profiles, draws)]
 
     # The server.
 
-    def reader(self, n_users: int, wanted: Wanted) -> Reader:
+    def reader(self, n_users: int, wanted: Wanted) -> ReportReader:
         """Return what reads the reports of so many users."""
         return MixedReader(self, n_users, wanted)
 
@@ -136,7 +136,7 @@ class MixedFamily(ReportFamily):
         channels = tuple(family.channel(1) for family in self.families.values())
         return ChannelDraws(channels, np.where(sends, places, 0), np.where(sends, counts, 0))
 
-    def report_losses(self, profiles: Profiles, draws: DrawsFor) -> tuple[Floats, Floats]:
+    def report_losses(self, profiles: ProfileLevels, draws: DrawsFor) -> tuple[Floats, Floats]:
         """Return what devices charge themselves, by their own budgets."""
         return self.losses(profiles.counts, self._numbers(profiles.numbers, profiles.counts.size))
 
@@ -193,8 +193,8 @@ class MixedFamily(ReportFamily):
             yield number, places, [reports[place][1:] for place in places.tolist()]
 
 
-class MixedReader(Reader):
-    """Reports at several budgets as they arrive; see `Reader`."""
+class MixedReader(ReportReader):
+    """Reports at several budgets as they arrive; see `ReportReader`."""
 
     def __init__(self, family: MixedFamily, n_users: int, wanted: Wanted) -> None:
         self._family = family
@@ -245,14 +245,16 @@ class SampledRatingsFamily(MixedFamily):
         """Return the family of everybody, whatever a user's own epsilon."""
         return super()._at(self.everybodys)
 
-    def encode(self, profiles: Profiles, draws: DrawsFor) -> list[bytes]:
+    def encode(self, profiles: ProfileLevels, draws: DrawsFor) -> list[bytes]:
         """Return the report of every user on those ratings that take part."""
         counts, numbers = profiles.counts, self._numbers(profiles.numbers, profiles.counts.size)
         words = draws("sampling of ratings").per_cell(counts, profiles.items, REPORT_ROUND)
         rows = rows_of(counts)
         taken = (words >> np.uint64(11)) * _UNIT < self.shares[numbers[rows]]
         sampled_counts = np.bincount(rows[taken], minlength=counts.size)
-        sampled = Profiles(sampled_counts, profiles.items[taken], profiles.levels[taken], profiles.numbers)
+        sampled = ProfileLevels(
+            sampled_counts, profiles.items[taken], profiles.levels[taken], profiles.numbers
+        )
         return list(super().encode(sampled, draws))
 
     def _sending_shares(self, numbers: list[int]) -> Floats:

@@ -25,7 +25,15 @@ from dprec.channel import Channel
 from dprec.observations import Evidence, ResidualReports, SymbolReports
 from dprec.randomness import shuffled_within
 from dprec.ratings import RatingScale
-from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles, Reader, ReportSize, Wanted
+from dprec.reports.base import (
+    REPORT_ROUND,
+    DrawsFor,
+    HasChannel,
+    ProfileLevels,
+    ReportReader,
+    ReportSize,
+    Wanted,
+)
 from dprec.reports.cells import CellFamily
 from dprec.reports.profiles import residuals
 from dprec.wire import ReportCodec
@@ -86,12 +94,12 @@ class PartlyAnsweredFamily(UnansweredFamily):
         symbols = super().perturb(cells, np.maximum(levels, 1), random_words)
         return np.where(levels > 0, symbols, self.silent).astype(np.uint16)
 
-    def loudest(self, profiles: Profiles) -> Uint16s:
+    def loudest(self, profiles: ProfileLevels) -> Uint16s:
         """Return the symbols that say most for profiles; at level 0 there is no answer."""
         answers = super().loudest(replace(profiles, levels=np.maximum(profiles.levels, 1)))
         return np.where(profiles.levels > 0, answers, self.silent).astype(np.uint16)
 
-    def report_losses(self, profiles: Profiles, draws: DrawsFor) -> tuple[Floats, Floats]:
+    def report_losses(self, profiles: ProfileLevels, draws: DrawsFor) -> tuple[Floats, Floats]:
         """Return what devices charge themselves: only for answers."""
         users = rows_of(profiles.counts)[profiles.levels > 0]
         return self.losses(np.bincount(users, minlength=profiles.counts.size))
@@ -186,7 +194,7 @@ class ResidualBitFamily(UnansweredFamily):
         shares = np.append(_ANSWERED * channel.marginal(), 1 - _ANSWERED)
         return np.tile(shares, (channel.inputs.size, 1))
 
-    def drawn(self, profiles: Profiles, draws: DrawsFor) -> Uint16s:
+    def drawn(self, profiles: ProfileLevels, draws: DrawsFor) -> Uint16s:
         """Return an answer, or none, about every rated item, shape (ratings,)."""
         counts, items = profiles.counts, profiles.items
         choice = draws("choice").per_cell(counts, items, REPORT_ROUND)
@@ -204,7 +212,7 @@ class ResidualBitFamily(UnansweredFamily):
         symbols[is_drawn] = self.perturb(self.cells(counts), sides[is_drawn], noise[is_drawn])
         return symbols
 
-    def loudest(self, profiles: Profiles) -> Uint16s:
+    def loudest(self, profiles: ProfileLevels) -> Uint16s:
         """Return true answers about as many ratings as a report has, those farthest from the mean."""
         counts, levels = profiles.counts, profiles.levels
         order = np.lexsort((-np.abs(residuals(counts, levels, self.scale)), rows_of(counts)))
@@ -219,7 +227,7 @@ class ResidualBitFamily(UnansweredFamily):
         ratings = max(1.0, float(np.median(counts[counts > 0]))) if counts.any() else 1.0
         return strongest, mean * min(1.0, self.most / ratings)
 
-    def reader(self, n_users: int, wanted: Wanted) -> Reader:
+    def reader(self, n_users: int, wanted: Wanted) -> ReportReader:
         """Return what reads the reports; the answers are kept, as there is no likelihood of a level."""
         return super().reader(n_users, replace(wanted, likelihood=False, symbols=True))
 

@@ -17,7 +17,15 @@ from dprec.errors import SettingError
 from dprec.observations import Evidence, Observations, ProfileReports
 from dprec.randomness import DRAWS, integer_weights, loss_of_draws, uniform_below
 from dprec.ratings import RatingScale
-from dprec.reports.base import REPORT_ROUND, DrawsFor, HasChannel, Profiles, Reader, ReportSize, Wanted
+from dprec.reports.base import (
+    REPORT_ROUND,
+    DrawsFor,
+    HasChannel,
+    ProfileLevels,
+    ReportReader,
+    ReportSize,
+    Wanted,
+)
 from dprec.reports.cells import IndependentDraws
 from dprec.wire import FixedFields
 
@@ -279,11 +287,11 @@ class ProfileFamily(IndependentDraws):
         """Return the elements of every profile, as many as can be marked; see `profile_elements`."""
         return profile_elements(counts, items, levels, self.scale, self.code.marked)
 
-    def encode(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
+    def encode(self, profiles: ProfileLevels, draws: DrawsFor) -> Pieces:
         """Return every user's answers about its profile."""
         return self.numbers.encode(self._answers(profiles, draws))
 
-    def _answers(self, profiles: Profiles, draws: DrawsFor) -> Ints:
+    def _answers(self, profiles: ProfileLevels, draws: DrawsFor) -> Ints:
         counts, elements = self.elements(profiles.counts, profiles.items, profiles.levels)
         choice, noise = draws("choice"), draws("report")
         rows = [
@@ -294,7 +302,7 @@ class ProfileFamily(IndependentDraws):
         ]
         return np.stack(rows, axis=1)
 
-    def crafted(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
+    def crafted(self, profiles: ProfileLevels, draws: DrawsFor) -> Pieces:
         """Return answers that all name the rating farthest from its user's mean; of several, any.
 
         Who has no ratings answers as it is drawn.
@@ -368,8 +376,8 @@ class ProfileFamily(IndependentDraws):
         return 1 + named * _DIVISIONS + multipliers * _DIVISIONS // code.multipliers
 
 
-class ProfileReader(Reader):
-    """Answers about profiles as they arrive, counted by the elements that they name; see `Reader`."""
+class ProfileReader(ReportReader):
+    """Answers about profiles as they arrive, counted by the elements that they name; see `ReportReader`."""
 
     def __init__(self, family: ProfileFamily, n_users: int) -> None:
         self._family, self._n_users, self._accepted = family, n_users, 0

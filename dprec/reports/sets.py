@@ -26,7 +26,7 @@ from dprec.catalogue import Catalogue
 from dprec.channel import Channel
 from dprec.observations import Evidence, Observations, RowReports, SetReports
 from dprec.ratings import Ratings
-from dprec.reports.base import REPORT_ROUND, DrawsFor, Profiles, Reader, ReportSize, Wanted
+from dprec.reports.base import REPORT_ROUND, DrawsFor, ProfileLevels, ReportReader, ReportSize, Wanted
 from dprec.reports.cells import HiddenRowFamily
 from dprec.wire import ReportCodec
 
@@ -60,8 +60,8 @@ class SetFamily(HiddenRowFamily):
         return (), {}
 
 
-class SetReader(Reader):
-    """Randomised sets as they arrive, eight answers in a byte; see `Reader`."""
+class SetReader(ReportReader):
+    """Randomised sets as they arrive, eight answers in a byte; see `ReportReader`."""
 
     def __init__(self, family: SetFamily, n_users: int) -> None:
         self._family = family
@@ -159,7 +159,7 @@ class SampledNegativesFamily(HiddenRowFamily):
         """Refuse a budget for which there is no answer, or a catalogue that reports cannot represent."""
         _ = self.codec, self.reference_channel
 
-    def encode(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
+    def encode(self, profiles: ProfileLevels, draws: DrawsFor) -> Pieces:
         """Return the items of every user whose answer is yes."""
         counts, shape = profiles.counts, (profiles.counts.size, self.n_items)
         had = np.zeros(shape, dtype=np.bool_)
@@ -172,7 +172,7 @@ class SampledNegativesFamily(HiddenRowFamily):
         counts = np.bincount(users, minlength=shape[0])
         return self.codec.encode(offsets(counts), items, np.zeros(items.size, dtype=np.uint16))
 
-    def crafted(self, profiles: Profiles, draws: DrawsFor) -> Pieces:
+    def crafted(self, profiles: ProfileLevels, draws: DrawsFor) -> Pieces:
         """Return the items of every profile, and no others."""
         nothing = np.zeros(profiles.items.size, dtype=np.uint16)
         return self.codec.encode(offsets(profiles.counts), profiles.items, nothing)

@@ -21,7 +21,7 @@ from dprec.errors import InputError
 from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.randomness import DRAWS, DeviceDraws, Draws, generator, words
 from dprec.ratings import RatingScale
-from dprec.reports import Profiles, ReportFamily, Wanted
+from dprec.reports import ProfileLevels, ReportFamily, Wanted
 from dprec.testing.rules import Contract
 
 _SAMPLES = 1_000_000
@@ -181,24 +181,24 @@ class FamilyContract(Contract):
         family.check()
         return family
 
-    def people(self, users: int, seed: int = 1) -> Profiles:
+    def people(self, users: int, seed: int = 1) -> ProfileLevels:
         """Return some users, of whom the first has no rating and the second has rated everything."""
         random = generator(seed, "people of a contract")
         rated = random.random((users, self.n_items)) < 0.4
         rated[0], rated[1:2] = False, True
         levels = random.integers(1, self.scale.levels + 1, int(rated.sum())).astype(np.uint8)
-        return Profiles(rated.sum(axis=1), np.nonzero(rated)[1].astype(np.int32), levels)
+        return ProfileLevels(rated.sum(axis=1), np.nonzero(rated)[1].astype(np.int32), levels)
 
-    def draws(self, people: Profiles, first: int = 0) -> Callable[[str], Draws]:
+    def draws(self, people: ProfileLevels, first: int = 0) -> Callable[[str], Draws]:
         """Return the random words of users whose first has some number."""
         values, indptr = self.scale.values[people.levels - 1], offsets(people.counts)
         return partial(DeviceDraws.of, bytes(range(16)), first, indptr, people.items, values)
 
-    def part(self, people: Profiles, start: int, stop: int) -> Profiles:
+    def part(self, people: ProfileLevels, start: int, stop: int) -> ProfileLevels:
         """Return consecutive users."""
         indptr = offsets(people.counts)
         cells = slice(int(indptr[start]), int(indptr[stop]))
-        return Profiles(people.counts[start:stop], people.items[cells], people.levels[cells])
+        return ProfileLevels(people.counts[start:stop], people.items[cells], people.levels[cells])
 
     def test_what_is_encoded_is_read(self, family: ReportFamily) -> None:
         """All reports are valid, and show the rated items if they reveal them and nothing else if not."""
@@ -279,7 +279,7 @@ class FamilyContract(Contract):
         random = generator(5, "items of a contract")
         items = np.sort(random.random((users, self.n_items)).argsort(axis=1)[:, :ratings], axis=1)
         levels = random.integers(1, self.scale.levels + 1, users * ratings).astype(np.uint8)
-        people = Profiles(np.full(users, ratings), items.ravel().astype(np.int32), levels)
+        people = ProfileLevels(np.full(users, ratings), items.ravel().astype(np.int32), levels)
         sizes = 8 * np.array([len(report) for report in family.encode(people, self.draws(people))])
         padding = 8
         assert abs(sizes.mean() - family.size(ratings).bits) <= padding + 0.1 * family.size(ratings).bits
@@ -292,7 +292,7 @@ class FamilyContract(Contract):
 
     def test_users_without_ratings_report_and_lose_nothing_more(self, family: ReportFamily) -> None:
         """An empty profile is a profile: its report is valid, and costs no more than any other."""
-        nobody = Profiles(
+        nobody = ProfileLevels(
             np.zeros(3, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint8)
         )
         reader = family.reader(3, Wanted())
@@ -330,7 +330,7 @@ class FamilyContract(Contract):
         ends = np.array([self.scale.levels, 1], dtype=np.uint8)
         # The first item is rated highest, and the second lowest.
         items = np.tile(np.arange(2, dtype=np.int32), _HONEST)
-        honest = Profiles(np.full(_HONEST, 2), items, np.tile(ends, _HONEST))
+        honest = ProfileLevels(np.full(_HONEST, 2), items, np.tile(ends, _HONEST))
         honest_values = self._about_the_first(family, family.encode(honest, self.draws(honest)), _HONEST)
         loud = []
         for length in range(1, self.n_items + 1):
@@ -339,7 +339,7 @@ class FamilyContract(Contract):
             levels = np.repeat(ends[::-1, None], length, axis=1)
             levels[:, 0] = ends
             items = np.tile(np.arange(length, dtype=np.int32), 2)
-            lie = Profiles(np.full(2, length), items, levels.ravel())
+            lie = ProfileLevels(np.full(2, length), items, levels.ravel())
             loud.append(self._about_the_first(family, family.crafted(lie, self.draws(lie)), 2))
         assert max(np.abs(loud).max(), np.abs(honest_values).max()) <= bound * (1 + 1e-9)
         if family.budget is None or not family.budget.own:

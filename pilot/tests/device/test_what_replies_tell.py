@@ -30,11 +30,11 @@ from dprec.exchange import (
     RefusalCode,
 )
 from dprec.mechanisms import BitsAndCounts, BoundedLaplace, FisherOptimal, Hybrid, Mechanism, ThresholdBit
-from dprec.personalization import Devices
+from dprec.personalization import BroadcastDevices
 from dprec.protocols.base import Protocol
 from dprec.protocols.gradient_perturbation import GradientPerturbationProtocol
 from dprec.ratings import Ratings
-from dprec.reports import CellFamily, DrawsFor, Profiles
+from dprec.reports import CellFamily, DrawsFor, ProfileLevels
 from dprec.wire import ItemListCodec, ItemTable, encode_broadcast
 from dprec_pilot.device.device import LOG, Device
 from dprec_pilot.device.folder import DeviceFolder
@@ -117,7 +117,7 @@ def test_a_reply_has_left_before_anything_is_computed_for_the_user(
     def fails(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(Devices, "predict", fails)
+    monkeypatch.setattr(BroadcastDevices, "predict", fails)
     table = ItemTable.of_biases(np.arange(LEVELS - 1.0), np.zeros(ITEMS), np.ones(ITEMS))
     (device,) = devices(tmp_path)[:1]
     assert not device.answer(personalize(table, 1)).has_error()
@@ -191,7 +191,7 @@ def test_a_defect_does_not_show_either(tmp_path: Path, monkeypatch: pytest.Monke
     )
     drawn = CellFamily.drawn
 
-    def fails_for_some(family: CellFamily, profiles: Profiles, draws: DrawsFor) -> np.ndarray:
+    def fails_for_some(family: CellFamily, profiles: ProfileLevels, draws: DrawsFor) -> np.ndarray:
         if profiles.items.size:
             raise FloatingPointError
         return drawn(family, profiles, draws)

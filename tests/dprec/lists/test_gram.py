@@ -7,7 +7,7 @@ from scipy import sparse
 from dprec.arrays import Floats
 from dprec.lists import gram
 from dprec.lists.gram import DIAGONAL, DenoisedTable
-from dprec.lists.model import ItemTable
+from dprec.lists.model import PairTable
 from dprec.sums import UNIT
 from tests.summing import contributed, pairs
 
@@ -48,7 +48,7 @@ def test_weights_are_the_regression_of_each_item_on_the_others() -> None:
     rows = (random.random((50, 5)) < 0.5).astype(float)
     full = rows.T @ rows
     table = DenoisedTable(full - np.diag(np.diag(full)), np.diag(full))
-    weights = ItemTable.of(np.arange(5, dtype=np.int32), table, 3.0, 1.0).weights
+    weights = PairTable.of(np.arange(5, dtype=np.int32), table, 3.0, 1.0).weights
     for item in range(5):
         others = [other for other in range(5) if other != item]
         inverse = np.linalg.inv(full[np.ix_(others, others)] + 3.0 * np.eye(4))

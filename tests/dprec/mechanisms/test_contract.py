@@ -15,7 +15,7 @@ from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.randomized_response import BinaryFlip
 from dprec.randomness import DeviceDraws
 from dprec.ratings import RatingScale
-from dprec.reports import CellFamily, Profiles
+from dprec.reports import CellFamily, ProfileLevels
 from dprec.testing import MechanismContract
 from tests.distributions import check_counts, check_independent
 from tests.make import STARS
@@ -104,7 +104,7 @@ def test_symbols_have_the_probabilities_of_the_channel_and_tell_nothing_of_each_
     family = made.family(PrivacyBudget(epsilon=EPSILON, per="cell" if hides else "rating"), STARS, ITEMS)
     assert isinstance(family, CellFamily)
     levels = (1 + np.arange(2 * USERS) % 5).astype(np.uint8)
-    people = Profiles(np.full(USERS, 2), np.tile(np.arange(2, dtype=np.int32), USERS), levels)
+    people = ProfileLevels(np.full(USERS, 2), np.tile(np.arange(2, dtype=np.int32), USERS), levels)
     draw = partial(DeviceDraws.of, bytes(16), 0, offsets(people.counts), people.items, levels.astype(float))
     symbols = family.drawn(people, draw)
     channel = made.channel(STARS, EPSILON)

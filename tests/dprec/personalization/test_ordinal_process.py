@@ -16,7 +16,7 @@ from dprec.datasets import MovieLens100K
 from dprec.errors import RunError
 from dprec.observations import EmbeddingRelease
 from dprec.ordinal import cut_points, expected_rating, level_probabilities
-from dprec.personalization import Devices, OrdinalProcess
+from dprec.personalization import BroadcastDevices, OrdinalProcess
 from dprec.personalization.ordinal_process import Posterior
 from dprec.ratings import Ratings
 from dprec.wire import ItemTable
@@ -35,7 +35,7 @@ def ratings(counts: np.ndarray, items: np.ndarray, levels: np.ndarray) -> Rating
     return Ratings(offsets(counts), items.astype(np.int32), levels.astype(np.uint8), STARS, users, catalogue)
 
 
-def population(seed: int = 0, users: int = 30) -> Devices:
+def population(seed: int = 0, users: int = 30) -> BroadcastDevices:
     random = np.random.default_rng(seed)
     counts = random.integers(0, 40, users)
     counts[0] = 0
@@ -51,10 +51,10 @@ def population(seed: int = 0, users: int = 30) -> Devices:
         random.normal(size=(3, 3)) * 0.3,
     )
     own = ratings(counts, items, random.integers(1, 6, items.size))
-    return Devices(OrdinalProcess(), table, own)
+    return BroadcastDevices(OrdinalProcess(), table, own)
 
 
-def covariance(devices: Devices) -> np.ndarray:
+def covariance(devices: BroadcastDevices) -> np.ndarray:
     table, process = devices.table, devices.process
     directions = table.directions(process.reach)
     apart = ((directions[:, None] - directions) ** 2).sum(axis=2)
@@ -70,7 +70,7 @@ def covariance(devices: Devices) -> np.ndarray:
     )
 
 
-def prior_of(devices: Devices, user: int) -> np.ndarray:
+def prior_of(devices: BroadcastDevices, user: int) -> np.ndarray:
     rated = devices.ratings.items[devices.ratings.indptr[user] : devices.ratings.indptr[user + 1]]
     mean = devices.table.embeddings[rated].sum(axis=0) / (rated.size + 5)
     level, *user_factors = mean @ devices.table.leanings
@@ -108,7 +108,7 @@ def test_a_device_without_ratings_predicts_from_what_it_was_told() -> None:
     expected = expected_rating(prior_of(devices, 0), variance, CUTS, VALUES)
     np.testing.assert_allclose(devices.predict(np.zeros(ITEMS, int), np.arange(ITEMS)), expected)
     nobody = ratings(np.zeros(2, np.int64), np.zeros(0), np.zeros(0))
-    alone = Devices(devices.process, devices.table, nobody)
+    alone = BroadcastDevices(devices.process, devices.table, nobody)
     np.testing.assert_allclose(alone.predict(np.zeros(ITEMS, int), np.arange(ITEMS)), expected)
 
 
@@ -144,7 +144,7 @@ def test_the_largest_numbers_that_a_device_decodes_leave_its_covariances_positiv
     counts, items = np.full(2, ITEMS), np.tile(np.arange(ITEMS), 2)
     own = ratings(counts, items, np.tile([1, 5], ITEMS))
     users, asked = np.divmod(np.arange(2 * ITEMS), ITEMS)
-    predictions = Devices(devices.process, wild, own).predict(users, asked)
+    predictions = BroadcastDevices(devices.process, wild, own).predict(users, asked)
     assert ((predictions >= VALUES[0]) & (predictions <= VALUES[-1])).all()
 
 

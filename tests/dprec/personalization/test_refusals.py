@@ -9,7 +9,7 @@ from dprec.observations import Observations
 from dprec.ordinal import cut_points, level_probabilities
 from dprec.personalization import for_everybody
 from dprec.randomness import generator
-from dprec.reports import Profiles, Wanted
+from dprec.reports import ProfileLevels, Wanted
 from dprec.wire import ItemTable
 from tests.make import STARS
 
@@ -46,7 +46,7 @@ def population(strength: float, shares=SHARES, seed: int = 1) -> tuple[Observati
     drawn = (random.random((cells.size, 1)) > np.cumsum(probabilities, axis=1)).sum(axis=1) + 1
     items = np.sort(random.random((USERS, ITEMS)).argsort(axis=1)[:, :EACH], axis=1).ravel()
     family = ThresholdBit().family(budgets, STARS, ITEMS)
-    profiles = Profiles(np.full(USERS, EACH), items.astype(np.int32), drawn.astype(np.uint8), numbers)
+    profiles = ProfileLevels(np.full(USERS, EACH), items.astype(np.int32), drawn.astype(np.uint8), numbers)
     reader = family.reader(USERS, Wanted(symbols=True))
     reader.take(np.arange(USERS), family.encode(profiles, Words(seed)))
     return reader.observations(), numbers.astype(np.int64), float(levels.mean())
@@ -79,7 +79,7 @@ def test_hostile_or_uniform_reports_leave_a_table_of_numbers() -> None:
     """Everybody rates everything highest: the most probable level stays one of people who use the scale."""
     family = ThresholdBit().family(OwnBudgets.of({0: 0.5, 8: 0.5}), STARS, ITEMS)
     items = np.tile(np.arange(ITEMS, dtype=np.int32), 10)
-    profiles = Profiles(
+    profiles = ProfileLevels(
         np.full(10, ITEMS), items, np.full(items.size, 5, dtype=np.uint8), np.ones(10, np.uint8)
     )
     reader = family.reader(20, Wanted(symbols=True))

@@ -13,7 +13,7 @@ from dprec.accounting import PrivacyBudget
 from dprec.arrays import Floats, Ints, offsets
 from dprec.lists.gram import DIAGONAL, DenoisedTable, ridge_of, table_items
 from dprec.lists.groups import LIFT_STEP, MOST_GROUPS, ItemGroups
-from dprec.lists.model import POPULARITY_STEP, ROOTS_STEP, ItemTable, ListModel
+from dprec.lists.model import POPULARITY_STEP, ROOTS_STEP, ListModel, PairTable
 from dprec.protocols import gram
 from dprec.protocols.base import Public
 from dprec.protocols.gram import GramProtocol, PairsInBlanketProtocol, PairTableOptions, SetDevice
@@ -30,7 +30,7 @@ USERS, ITEMS = 400, 12
 SMALL, CHOSEN = 7, [0, 1, 3, 5, 6]
 SETS = st.lists(st.sets(st.integers(0, SMALL - 1)), min_size=1, max_size=6)
 CATEGORIES = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 0, 0]], bool)
-PUBLIC = ListModel(np.zeros(SMALL), CATEGORIES, np.zeros((0, SMALL), dtype=np.uint8), ItemTable.nothing())
+PUBLIC = ListModel(np.zeros(SMALL), CATEGORIES, np.zeros((0, SMALL), dtype=np.uint8), PairTable.nothing())
 
 
 def products(fewest: int = 1) -> Release:
@@ -194,7 +194,7 @@ def a_model(seed: int = 0) -> ListModel:
     random = np.random.default_rng(seed)
     inverse = np.eye(3) + 0.5 * (1 - np.eye(3))
     items = np.array([1, 4, 5], dtype=np.int32)
-    table = ItemTable(items, inverse, (random.random(3) + 1).astype(np.float32).astype(float), 0.5)
+    table = PairTable(items, inverse, (random.random(3) + 1).astype(np.float32).astype(float), 0.5)
     categories = random.random((ITEMS, 9)) < 0.5
     bins = random.integers(0, 64, (2, ITEMS), dtype=np.uint8)
     return ListModel(random.standard_normal(ITEMS).astype(np.float32).astype(float), categories, bins, table)
@@ -205,7 +205,7 @@ def a_larger_model(items: int = 60) -> ListModel:
     sums = random.standard_normal((300, 40))
     inverse = np.linalg.inv(sums.T @ sums + 30 * np.eye(40))
     roots = np.sqrt(np.diag(inverse))
-    table = ItemTable(np.arange(0, 40, dtype=np.int32), inverse / np.outer(roots, roots), roots, 0.5)
+    table = PairTable(np.arange(0, 40, dtype=np.int32), inverse / np.outer(roots, roots), roots, 0.5)
     nothing = np.zeros((items, 0), dtype=np.bool_), np.zeros((0, items), dtype=np.uint8)
     return ListModel(random.standard_normal(items), *nothing, table)
 
@@ -224,9 +224,9 @@ GROUPED = replace(a_larger_model(), groups=some_groups(60, 4))
     [
         a_model(),
         a_larger_model(),
-        replace(a_model(), table=ItemTable.nothing()),
+        replace(a_model(), table=PairTable.nothing()),
         GROUPED,
-        replace(a_model(), table=ItemTable.nothing(), groups=some_groups(ITEMS, 1)),
+        replace(a_model(), table=PairTable.nothing(), groups=some_groups(ITEMS, 1)),
     ],
 )
 def test_a_model_is_received_within_half_a_step_and_sent_on_as_it_was_received(sent: ListModel) -> None:
@@ -318,8 +318,8 @@ def test_a_table_of_some_of_its_items_is_that_of_a_smaller_regression() -> None:
     pairs_of = DenoisedTable(whole - np.diag(popularity), popularity)
     kept = np.array([0, 2, 5])
     smaller = DenoisedTable(pairs_of.pairs[np.ix_(kept, kept)], popularity[kept])
-    large = ItemTable.of(np.arange(6, dtype=np.int32), pairs_of, 2.0, 0.5).among(kept)
-    small = ItemTable.of(kept.astype(np.int32), smaller, 2.0, 0.5)
+    large = PairTable.of(np.arange(6, dtype=np.int32), pairs_of, 2.0, 0.5).among(kept)
+    small = PairTable.of(kept.astype(np.int32), smaller, 2.0, 0.5)
     np.testing.assert_allclose(large.inverse, small.inverse, atol=1e-12)
     np.testing.assert_allclose(large.roots, small.roots, atol=1e-12)
     assert large.items.tolist() == [0, 2, 5]

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from dprec.catalogue import Catalogue
-from dprec.lists.model import POPULARITY_STEP, ItemTable, ListModel
+from dprec.lists.model import POPULARITY_STEP, ListModel, PairTable
 from dprec.lists.products import COLUMNS
 from dprec.protocols.base import Public
 from dprec.protocols.gram import ListTableOptions
@@ -50,7 +50,7 @@ def test_a_model_is_received_within_half_a_step_and_sent_on_as_it_was_received()
     random, options = np.random.default_rng(4), ListTableOptions(items=3, popularity_share=0.1)
     popularity = random.standard_normal(ITEMS).astype(np.float32).astype(float)
     bins = random.integers(0, 64, (1, ITEMS), dtype=np.uint8)
-    public = ListModel(popularity, HALVES, bins, ItemTable.nothing())
+    public = ListModel(popularity, HALVES, bins, PairTable.nothing())
     weights = random.uniform(-1, 1, (3, COLUMNS)).astype(np.float16).astype(float)
     sent = TasteDevice(options, public, np.array([1, 4, 5], dtype=np.int32), weights, 0.5)
     protocol = PublicStartProtocol(table=options)

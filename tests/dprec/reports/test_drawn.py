@@ -26,7 +26,7 @@ from dprec.reports import (
     DrawsFor,
     LayeredFamily,
     ProfileFamily,
-    Profiles,
+    ProfileLevels,
     SampledRatingsFamily,
     Wanted,
 )
@@ -35,15 +35,15 @@ from tests.distributions import check_counts, check_independent, check_share
 from tests.make import STARS
 
 
-def people(users: int, levels: tuple[int, ...], number: int | None = None) -> Profiles:
+def people(users: int, levels: tuple[int, ...], number: int | None = None) -> ProfileLevels:
     """Return users who have rated the same items alike, the first ones of the catalogue."""
     items = np.tile(np.arange(len(levels), dtype=np.int32), users)
     numbers = None if number is None else np.full(users, number, dtype=np.uint8)
     own = np.tile(np.array(levels, dtype=np.uint8), users)
-    return Profiles(np.full(users, len(levels)), items, own, numbers)
+    return ProfileLevels(np.full(users, len(levels)), items, own, numbers)
 
 
-def drawing(of: Profiles) -> DrawsFor:
+def drawing(of: ProfileLevels) -> DrawsFor:
     return partial(DeviceDraws.of, bytes(16), 0, offsets(of.counts), of.items, of.levels.astype(float))
 
 
@@ -150,7 +150,7 @@ def test_an_answer_about_a_profile_is_honest_as_often_as_the_budget_says_however
     assert isinstance(family, ProfileFamily)
     assert family.answers == 1
     code = family.code
-    own = Profiles(
+    own = ProfileLevels(
         np.ones(users, dtype=np.int64), np.full(users, item, np.int32), np.full(users, 4, np.uint8)
     )
     answers = family.numbers.decode(family.encode(own, drawing(own)))[1][:, 0]

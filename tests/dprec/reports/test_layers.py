@@ -10,7 +10,7 @@ from dprec.arrays import offsets, rows_of
 from dprec.mechanisms import BucketBits, LayeredMechanism, LocalHashing, TwoLayers
 from dprec.observations import Observations
 from dprec.randomness import DeviceDraws, Draws
-from dprec.reports import LayeredFamily, Profiles, Wanted
+from dprec.reports import LayeredFamily, ProfileLevels, Wanted
 from dprec.testing.reports import FamilyContract
 from tests import make
 from tests.make import STARS
@@ -38,13 +38,13 @@ def family(mechanism: LayeredMechanism, epsilon: float = 1.0) -> LayeredFamily:
     return made
 
 
-def people(users: int) -> Profiles:
+def people(users: int) -> ProfileLevels:
     random = np.random.default_rng(7)
     rated = random.random((users, 50)) < 0.3
     return make.reported_profiles(make.rated(rated, random.integers(1, 6, int(rated.sum()))))
 
 
-def collected(made: LayeredFamily, of: Profiles, number: int) -> Observations:
+def collected(made: LayeredFamily, of: ProfileLevels, number: int) -> Observations:
     """Return what is read of a collection; only the words of permanent answers repeat."""
 
     def draws(purpose: str) -> Draws:
@@ -90,7 +90,7 @@ def test_of_a_rating_that_changed_the_reports_on_its_last_answer_are_read(
 ) -> None:
     """With another value another pair of channels was drawn, but by chance, and another answer."""
     made, of = family(mechanism), people(60)
-    changed = Profiles(of.counts, of.items, (of.levels % 5 + 1).astype(np.uint8))
+    changed = ProfileLevels(of.counts, of.items, (of.levels % 5 + 1).astype(np.uint8))
     parts = [collected(made, who, number) for number, who in enumerate((of, of, changed, changed))]
     whole, last = (made.together(Observations.joined(some)) for some in (parts, parts[2:]))
     sent = np.array([part.symbols.symbols for part in parts]).T  # type: ignore[union-attr]

@@ -8,7 +8,7 @@ import pytest
 from dprec.accounting import OwnBudgets
 from dprec.mechanisms import FisherOptimal, Mechanism
 from dprec.ratings import RatingScale
-from dprec.reports import MixedFamily, Profiles, Wanted
+from dprec.reports import MixedFamily, ProfileLevels, Wanted
 from dprec.testing import FamilyContract
 
 SHARES = {0: 0.2, 0.5: 0.3, 1: 0.4, 2: 0.1}
@@ -33,12 +33,12 @@ class TestMixedFamily(FamilyContract):
     def family(self, mechanism: Mechanism) -> MixedFamily:
         return mixed(mechanism, self.scale, self.n_items)
 
-    def people(self, users: int, seed: int = 1) -> Profiles:
+    def people(self, users: int, seed: int = 1) -> ProfileLevels:
         """Return users with all budgets in turn, none of whom refuses."""
         people = super().people(users, seed)
         return replace(people, numbers=(1 + np.arange(users) % LARGEST).astype(np.uint8))
 
-    def part(self, people: Profiles, start: int, stop: int) -> Profiles:
+    def part(self, people: ProfileLevels, start: int, stop: int) -> ProfileLevels:
         assert people.numbers is not None
         return replace(super().part(people, start, stop), numbers=people.numbers[start:stop])
 
@@ -97,7 +97,7 @@ class TestMixedFamily(FamilyContract):
     def test_a_user_who_chooses_again_draws_anew(self, family: MixedFamily) -> None:
         rated = np.full(200, self.n_items)
         items = np.tile(np.arange(self.n_items, dtype=np.int32), 200)
-        people = Profiles(rated, items, np.full(items.size, 3, dtype=np.uint8))
+        people = ProfileLevels(rated, items, np.full(items.size, 3, dtype=np.uint8))
         drawn = [
             self.draws(people)(f"report {number}").per_cell(rated, items, 1) for number in family.families
         ]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dprec.accounting import PrivacyBudget
 from dprec.mechanisms import FisherOptimal, Mechanism, RandomizedResponse, ThresholdBit
-from dprec.reports import PartlyAnsweredFamily, Profiles, Wanted
+from dprec.reports import PartlyAnsweredFamily, ProfileLevels, Wanted
 from dprec.schedules import RepeatedAnswers
 from dprec.testing import FamilyContract
 from tests import make
@@ -26,7 +26,7 @@ def capped(mechanism: Mechanism, n_items: int) -> PartlyAnsweredFamily:
     return family
 
 
-def partly(people: Profiles, answers: int) -> Profiles:
+def partly(people: ProfileLevels, answers: int) -> ProfileLevels:
     """Return the same people, of whom each answers about so many ratings, the last ones, at most."""
     ends = np.repeat(np.cumsum(people.counts), people.counts)
     silent = ends - np.arange(people.levels.size) > answers

@@ -15,7 +15,7 @@ from dprec.arrays import offsets
 from dprec.mechanisms.thresholds import UserLevelBit
 from dprec.randomness import DRAW_BITS, DRAWS, DeviceDraws, words
 from dprec.reports import ProfileFamily
-from dprec.reports.base import Profiles
+from dprec.reports.base import ProfileLevels
 from dprec.reports.profiles import ProfileCode, profile_elements
 from tests.make import STARS
 
@@ -38,7 +38,7 @@ def test_who_has_no_ratings_answers_as_drawn_and_all_others_lie() -> None:
     own, users = calibrated(1.0), 30
     counts = np.array([0] + [2] * users)
     items, levels = np.tile(np.array([7, 9], dtype=np.int32), users), np.tile([1, 5], users)
-    people = Profiles(counts, items, levels.astype(np.uint8))
+    people = ProfileLevels(counts, items, levels.astype(np.uint8))
     drawn = partial(DeviceDraws.of, bytes(16), 0, offsets(counts), items, levels.astype(float))
     liars = replace(people, counts=counts[1:])
     of_liars = partial(DeviceDraws.of, bytes(16), 1, offsets(counts[1:]), items, levels.astype(float))

@@ -16,7 +16,7 @@ from dprec.arrays import offsets
 from dprec.mechanisms import SampledNegatives
 from dprec.randomness import DeviceDraws
 from dprec.ratings import POSITIVE
-from dprec.reports import Profiles, ReportFamily, Wanted
+from dprec.reports import ProfileLevels, ReportFamily, Wanted
 from dprec.reports.sets import loss_of_a_report, loss_of_an_item
 from dprec.testing.reports import FamilyContract
 
@@ -104,7 +104,9 @@ def test_reports_follow_the_probabilities() -> None:
     """Each share within six standard errors: false alarm below 1e-7 for all items."""
     users, n_items, own = 40_000, 12, np.array([2, 3, 7])
     family = SampledNegatives().family(PrivacyBudget(epsilon=1.0, per="cell"), POSITIVE, n_items)
-    people = Profiles(np.full(users, 3), np.tile(own, users).astype(np.int32), np.ones(3 * users, np.uint8))
+    people = ProfileLevels(
+        np.full(users, 3), np.tile(own, users).astype(np.int32), np.ones(3 * users, np.uint8)
+    )
     draws = partial(DeviceDraws.of, bytes(16), 0, offsets(people.counts), people.items, np.zeros(3 * users))
     reader = family.reader(users, Wanted())
     assert reader.take(np.arange(users), family.encode(people, draws)).all()

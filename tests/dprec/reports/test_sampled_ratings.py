@@ -7,7 +7,7 @@ import pytest
 
 from dprec.accounting import OwnBudgets
 from dprec.mechanisms import FisherOptimal, Mechanism
-from dprec.reports import Profiles, SampledRatingsFamily, Wanted
+from dprec.reports import ProfileLevels, SampledRatingsFamily, Wanted
 from dprec.testing import FamilyContract
 
 SHARES = {0: 0.2, 0.5: 0.3, 1: 0.4, 3: 0.1}
@@ -30,11 +30,11 @@ class TestSampledRatingsFamily(FamilyContract):
         family.check()
         return family
 
-    def people(self, users: int, seed: int = 1) -> Profiles:
+    def people(self, users: int, seed: int = 1) -> ProfileLevels:
         """Return users whose ratings all take part."""
         return replace(super().people(users, seed), numbers=np.full(users, 3, dtype=np.uint8))
 
-    def part(self, people: Profiles, start: int, stop: int) -> Profiles:
+    def part(self, people: ProfileLevels, start: int, stop: int) -> ProfileLevels:
         assert people.numbers is not None
         return replace(super().part(people, start, stop), numbers=people.numbers[start:stop])
 
@@ -42,7 +42,7 @@ class TestSampledRatingsFamily(FamilyContract):
         users = 8000
         rated, numbers = np.full(users, self.n_items), (np.arange(users) % 4).astype(np.uint8)
         items = np.tile(np.arange(self.n_items, dtype=np.int32), users)
-        people = Profiles(rated, items, np.full(items.size, 3, dtype=np.uint8), numbers)
+        people = ProfileLevels(rated, items, np.full(items.size, 3, dtype=np.uint8), numbers)
         reader = family.reader(users, Wanted(symbols=True))
         accepted = reader.take(np.arange(users), family.encode(people, self.draws(people)))
         assert accepted.tolist() == (numbers > 0).tolist()

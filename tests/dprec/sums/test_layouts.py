@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprec.completion import Profiles
-from dprec.lists.model import ItemTable as PublicTable
-from dprec.lists.model import ListModel
+from dprec.lists.model import ListModel, PairTable
 from dprec.private_als.statistics import (
     TARGET_BITS,
     UNIT_WEIGHT,
@@ -99,7 +98,7 @@ def lists(draw: st.DrawFn) -> Honest:
     items, fewest = sets(draw), draw(st.integers(1, 40))
     categories = np.array(draw(st.lists(st.booleans(), min_size=3 * ITEMS, max_size=3 * ITEMS)))
     bins = np.arange(2 * ITEMS, dtype=np.uint8).reshape(2, ITEMS)
-    public = ListModel(np.zeros(ITEMS), categories.reshape(ITEMS, 3), bins, PublicTable.nothing())
+    public = ListModel(np.zeros(ITEMS), categories.reshape(ITEMS, 3), bins, PairTable.nothing())
     options = ListTableOptions(items=ITEMS, popularity_share=0.0, fewest=fewest)
     everything = np.arange(ITEMS, dtype=np.int32)
     products = TasteDevice(options, public, everything, np.zeros((ITEMS, 0)), 0.0).release(1)

@@ -9,7 +9,7 @@ import pytest
 
 from dprec.accounting import PrivacyBudget
 from dprec.exchange import DELIVER, RefusalCode
-from dprec.lists.model import ItemTable, ListModel
+from dprec.lists.model import ListModel, PairTable
 from dprec.protocols.randomized_sets import RandomizedSetsProtocol
 from simulation import audit
 from tests.builders import OneNode, populated
@@ -64,7 +64,7 @@ def test_a_device_takes_what_it_can_rank_by_and_refuses_anything_else(tmp_path: 
     populated(tmp_path / "run", synthetic(5, 8, 20, positive=">= 4"), protocol.installed)
     node = OneNode(tmp_path)
     model, larger = (
-        ListModel.of(1.0 + np.arange(items), None, ItemTable.nothing()).encode() for items in (8, 9)
+        ListModel.of(1.0 + np.arange(items), None, PairTable.nothing()).encode() for items in (8, 9)
     )
     assert node.told(DELIVER, factors=model) == []
     for wrong in (b"", model[:-1], model + b"\0", larger):
