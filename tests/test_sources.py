@@ -143,7 +143,7 @@ KINDS = {
     "dprec.federated": ("FederatedModel",),
     "dprec.gradients": ("GradientReport",),
     "dprec.mechanisms": ("Mechanism",),
-    "dprec.reports": ("Asking", "FollowUp", "Reader", "ReportFamily"),
+    "dprec.reports": ("Asking", "FollowUp", "ReportFamily", "ReportReader"),
     "dprec.schedules": ("Schedule",),
     "dprec.sums": ("Aggregation",),
 }
