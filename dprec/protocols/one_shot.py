@@ -104,11 +104,9 @@ def _assumed(
 def bias_of_item_means(process: OrdinalProcess, table: ItemTable, train: Ratings) -> float:
     """Return how much higher the train ratings' items are predicted for newcomers than they are rated."""
     nobody, items = train.select(np.zeros(train.count, dtype=np.bool_)), np.arange(train.n_items)
-    scale, predictions = (
-        train.scale,
-        BroadcastDevices(process, table, nobody).predict(np.zeros_like(items), items),
-    )
-    return float(np.clip(predictions, scale.low, scale.high)[train.items].mean() - train.values.mean())
+    predictions = BroadcastDevices(process, table, nobody).predict(np.zeros_like(items), items)
+    clipped = np.clip(predictions, train.scale.low, train.scale.high)
+    return float(clipped[train.items].mean() - train.values.mean())
 
 
 def note_on_refusals(refuses: Bools) -> tuple[str, ...]:
