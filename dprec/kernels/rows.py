@@ -1,4 +1,4 @@
-"""Loops over rows of numbers: which of each row are the least, or the best."""
+"""Loops over rows of numbers: which of each are the least or the best, and sums without the largest."""
 
 import numpy as np
 
@@ -51,6 +51,26 @@ def choose_least(
             if remaining > 0 and numbers[cell] == largest:
                 chosen[cell] = True
                 remaining -= 1
+
+
+@compiled
+def add_without_largest(
+    sums: Written[Floats], indptr: Ints, values: Floats, counts: Ints, left_out: int
+) -> None:
+    """Write the sum of each row's values without the largest positive ones of so many.
+
+    ``counts``: how many times each value stands in its row.
+    """
+    for row in range(sums.size):
+        first, total, remaining = indptr[row], 0.0, left_out
+        for place in np.argsort(-values[first : indptr[row + 1]], kind="mergesort"):
+            value, count = values[first + place], counts[first + place]
+            if value > 0:
+                without = min(remaining, count)
+                remaining -= without
+                count -= without
+            total += count * value
+        sums[row] = total
 
 
 @compiled

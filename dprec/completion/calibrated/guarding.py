@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprec.arrays import AnyInts, Floats, Ints
+from dprec.arrays import AnyInts, Floats, Ints, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion.calibrated.embedding import LIKED, ItemSetEmbedding, catalogue_features
 from dprec.completion.calibrated.hidden_sets import HiddenReports
@@ -65,22 +65,6 @@ class Guard(Options):
         return math.ceil(self.malicious * n_users)
 
 
-def without_most_favourable(
-    owners: AnyInts, slopes: Floats, counts: Ints, n_malicious: int, n_items: int
-) -> Floats:
-    """Add up slopes by item, without the largest positive ones of so many reports, shape (items,).
-
-    ``owners``, ``slopes``, ``counts``: the item of each row, the slope that its reports have, and how many
-    they are; shape (rows,).
-    """
-    order = np.lexsort((-slopes, owners))
-    owners, slopes, counts = owners[order], slopes[order], counts[order]
-    cumulative = np.concatenate([[0], np.cumsum(counts)])
-    preceding = cumulative[:-1] - cumulative[np.searchsorted(owners, owners)]
-    remaining = counts - np.clip(n_malicious - preceding, 0, counts) * (slopes > 0)
-    return np.bincount(owners, weights=remaining * slopes, minlength=n_items).astype(np.float64)
-
-
 def guarded_biases(
     slopes: Callable[[Floats], Floats],
     reports: tuple[AnyInts, Ints],
@@ -101,10 +85,15 @@ def guarded_biases(
     centres, variance : ndarray and float
         What is expected of the biases.
     """
+    from dprec.kernels.rows import add_without_largest
+
+    by_item = np.argsort(reports[0], kind="stable")
+    indptr = offsets(np.bincount(reports[0], minlength=centres.size))
+    counts, sums = reports[1][by_item], np.empty(centres.size)
     low, high = np.full(centres.size, -_REACH), np.full(centres.size, _REACH)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        sums = without_most_favourable(reports[0], slopes(middle), reports[1], n_malicious, centres.size)
+        add_without_largest(sums, indptr, slopes(middle)[by_item], counts, n_malicious)
         rises = sums > (middle - centres) / variance
         low, high = np.where(rises, middle, low), np.where(rises, high, middle)
     return low

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dprec import ratings
 from dprec.arrays import Uint64s, offsets
-from dprec.kernels.rows import choose_best, choose_least
+from dprec.kernels.rows import add_without_largest, choose_best, choose_least
 from dprec.ratings import least_of_rows
 from tests.interpreted import twin
 
@@ -38,6 +38,23 @@ def test_the_first_of_the_least_are_chosen(rows: list[list[int]], data: st.DataO
         patch.setattr(ratings, "_CELLS_AT_ONCE", at_once)
         assert least_of_rows(read, indptr, wanted).tolist() == expected
     assert asked == list(range(numbers.size))
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.floats(-2, 2), st.integers(0, 4)), max_size=9), max_size=5),
+    st.integers(0, 6),
+)
+def test_the_largest_positive_values_are_left_out(rows: list[list[tuple[float, int]]], most: int) -> None:
+    values = np.array([value for row in rows for value, _ in row])
+    counts = np.array([count for row in rows for _, count in row], dtype=np.int64)
+    indptr = offsets(np.array([len(row) for row in rows], dtype=np.int64))
+    for function in (add_without_largest, twin(add_without_largest)):
+        sums = np.empty(len(rows))
+        function(sums, indptr, values, counts, most)
+        for row, found in zip(rows, sums, strict=True):
+            each = sorted((value for value, count in row for _ in range(count)), reverse=True)
+            kept = sum(each) - sum(max(0.0, value) for value in each[:most])
+            assert found == pytest.approx(kept, abs=1e-9)
 
 
 @given(st.integers(0, 9), st.integers(1, 40), st.integers(1, 6), st.integers(0, 2**32))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dprec.completion import Calibrated, ItemBiases, SymbolTables
-from dprec.completion.calibrated.guarding import guarded_biases, without_most_favourable
+from dprec.completion.calibrated.guarding import guarded_biases
 from dprec.mechanisms import FisherOptimal, ThresholdBit
 from dprec.observations import Observations, SymbolReports
 from dprec.ordinal import cut_points, level_shares
@@ -16,23 +16,6 @@ from tests.make import STARS
 CUTS = cut_points(level_shares("netflix", 5), 0.5)
 CLOSE = 0.002
 """Biases are halved down to this."""
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.floats(-2, 2), st.integers(1, 4)), max_size=30),
-    st.integers(0, 6),
-)
-def test_the_most_favourable_are_left_out(rows: list[tuple[int, float, int]], most: int) -> None:
-    owners, slopes, counts = (np.array([row[place] for row in rows]) for place in range(3))
-    sums = without_most_favourable(
-        owners.astype(np.int64), slopes.astype(np.float64), counts.astype(np.int64), most, 4
-    )
-    for item in range(4):
-        each = sorted(
-            (slope for owner, slope, count in rows for _ in range(count) if owner == item), reverse=True
-        )
-        kept = sum(each) - sum(max(0.0, slope) for slope in each[:most])
-        assert sums[item] == pytest.approx(kept, abs=1e-9)
 
 
 def guarded(rest: np.ndarray, symbols: np.ndarray, most: int, centre: float, epsilon: float) -> float:
