@@ -130,6 +130,8 @@ class Evaluator:
 
     users: UsersTable | None = None
     """Public data about the users; None without any, or for cold users."""
+    known_alone: NDArray[np.float64] | None = None
+    """`alone`, where it is known."""
 
     @property
     def profiles(self) -> Ratings:
@@ -283,6 +285,8 @@ class Evaluator:
 
     def _alone(self) -> NDArray[np.float64]:
         """Predictions of devices that neither send nor receive anything, shape (test ratings,)."""
+        if self.known_alone is not None:
+            return self.known_alone
         return self.predictions(NothingSentProtocol().alone(self.profiles, self.catalogue).predict)
 
     def groupings(self, epsilons: NDArray[np.float64] | None = None) -> dict[str, Grouping]:

@@ -137,6 +137,8 @@ class SideData:
     """By identifier."""
     users: UsersTable | None = None
     """Public data about the users of the train ratings."""
+    alone: NDArray[np.float64] | None = None
+    """`Evaluator.alone` of the test ratings, where it is known."""
 
     @classmethod
     def of(cls, dataset: Dataset, train: Ratings, *, users: bool = False) -> SideData:
@@ -279,7 +281,7 @@ def _evaluator(config: RunConfig, train: Ratings, test: Ratings, side: SideData)
     personalised = privacy is not None and privacy.own and config.binarization is None
     if personalised and EPSILON not in options.groups:
         options = replace(options, groups=(*options.groups, EPSILON))
-    return Evaluator(train, test, options, side.truth, side.catalogue, _tested(side.users, test))
+    return Evaluator(train, test, options, side.truth, side.catalogue, _tested(side.users, test), side.alone)
 
 
 def _tested(users: UsersTable | None, test: Ratings) -> UsersTable | None:

@@ -20,10 +20,11 @@ from dprec.splits import Predefined, Split
 from simulation.analysis.vocabulary import grouped_by
 from simulation.comparison.planning import middle
 from simulation.comparison.templates import Cell
-from simulation.configuration.models import RunConfig
+from simulation.configuration.models import EvaluationOptions, RunConfig
 from simulation.engine.choosing import cells_use_ray
 from simulation.engine.grids import START_SECONDS
 from simulation.engine.ray_cluster import cluster_address, connected_to_ray, why_lost, working_nodes
+from simulation.evaluation import Evaluator
 from simulation.execution import SideData, prepared_ratings, run_prepared
 from simulation.storage.directories import CONFIG, SUMMARY
 from simulation.storage.run_directory import RunDirectory
@@ -114,7 +115,12 @@ class SharedRatings:
     ) -> SharedRatings:
         """Load ratings, given their `ratings_key`; raises InputError when they cannot be read."""
         train, test = prepared_ratings(dataset, split, binarization, seed)
-        return cls(packed(dataset, "dataset"), train, test, SideData.of(dataset, train, users=users))
+        side = SideData.of(dataset, train, users=users)
+        if not test.scale.implicit:
+            side = replace(
+                side, alone=Evaluator(train, test, EvaluationOptions(), None, side.catalogue).alone
+            )
+        return cls(packed(dataset, "dataset"), train, test, side)
 
 
 def packed_config(config: RunConfig) -> bytes:
