@@ -115,16 +115,23 @@ def pack(matrices: Floats) -> Floats:
 
 
 def map_blocks(function: Callable[[slice], ResultT], rows: int, size: int) -> list[ResultT]:
-    """Apply a function to blocks of rows, on all processors, and return its results in order.
+    """Apply a function to blocks of rows, on all of its own processors, and return its results in order.
 
     The blocks depend only on the number of rows and the results keep their order, so a sum over them does not
     depend on the number of processors.
     """
     slices = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
-    if len(slices) < 2:
+    at_once = min(len(slices), _processors())
+    if at_once < 2:
         return [function(block) for block in slices]
-    with ThreadPoolExecutor(min(len(slices), os.cpu_count() or 1)) as threads:
+    with ThreadPoolExecutor(at_once) as threads:
         return list(threads.map(function, slices))
+
+
+def _processors() -> int:
+    """Return how many processors are its own: OMP_NUM_THREADS, which Ray sets for tasks, or all."""
+    limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return int(limit) if limit.isdecimal() and int(limit) else os.cpu_count() or 1
 
 
 @dataclass(frozen=True, eq=False)

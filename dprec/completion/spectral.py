@@ -393,6 +393,8 @@ class _Solver:
         self.positions = observations.by_user
         self.current = self.previous = LowRank.zero(observations.shape)
         self.fit = self.fit_before = residuals
+        # Inner products of the current matrix with the previous one, and with itself.
+        self.across = self.squared = 0.0
         self.momentum, self.multiplier = 1.0, 0.0
         self.steps = self.largest_rank = 0
         side = min(observations.shape)
@@ -425,10 +427,11 @@ class _Solver:
         self.multiplier = max(lowest, multiplier_within(rho, leading.values, matrix.squared_norm))
         moved = leading.lowered(self.multiplier)
         # A step against the direction of the last ones ends their momentum.
-        current, previous = self.current, self.previous
-        onward = (1 + extrapolation) * moved.product(current) - extrapolation * moved.product(previous)
-        backward = (1 + extrapolation) * current.product(current) - extrapolation * current.product(previous)
-        turns_back = onward - backward > moved.product(moved) - moved.product(current)
+        across, squared = moved.product(self.current), moved.product(moved)
+        onward = (1 + extrapolation) * across - extrapolation * moved.product(self.previous)
+        backward = (1 + extrapolation) * self.squared - extrapolation * self.across
+        turns_back = onward - backward > squared - across
+        self.across, self.squared = across, squared
         self.momentum = 1.0 if turns_back else following
         self.previous, self.current = self.current, moved
         self.fit_before, self.fit = self.fit, self.residuals - moved.cells(self.rows, self.columns)

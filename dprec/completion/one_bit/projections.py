@@ -94,13 +94,20 @@ def project_bounded(matrix: Floats, radius: float, bound: float) -> Floats:
     if np.abs(inside).max(initial=0.0) <= bound:
         return inside
     clipped = np.clip(inside, -bound, bound)
-    dual, penalty = np.zeros_like(matrix), _PENALTY
+    dual, target, penalty = np.zeros_like(matrix), np.empty_like(matrix), _PENALTY
     for iteration in range(1, 1001):
-        target = (matrix + penalty * (clipped - dual)) / (1 + penalty)
+        # (matrix + penalty (clipped - dual)) / (1 + penalty), in place: new pages would take as long.
+        np.subtract(clipped, dual, out=target)
+        target *= penalty
+        target += matrix
+        target /= 1 + penalty
         inside, previous = project(target), clipped
-        relaxed = _RELAXATION * inside + (1 - _RELAXATION) * clipped
-        clipped = np.clip(relaxed + dual, -bound, bound)
-        dual += relaxed - clipped
+        relaxed = _RELAXATION * inside
+        relaxed += (1 - _RELAXATION) * clipped
+        clipped = relaxed + dual
+        np.clip(clipped, -bound, bound, out=clipped)
+        relaxed -= clipped
+        dual += relaxed
         if iteration % _CHECK_EVERY:
             continue
         gap, movement = np.abs(inside - clipped).max(), np.abs(clipped - previous).max()
