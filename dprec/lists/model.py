@@ -41,6 +41,9 @@ POPULARITY_STEP, ROOTS_STEP, INVERSE_STEP = 0.05, 0.01, 0.25
 in root mean squares; benchmarks/choosing/sent_tables.py judges them.
 """
 
+_EXACT_STEP = 1e-4
+"""Step of logarithms of popularity that is no estimate, or a longer one where integers do not reach."""
+
 _LONGER = 4.0
 """By how much steps grow for a limit before a table loses items."""
 
@@ -128,10 +131,13 @@ class ListModel:
         table: PairTable,
         parted_by: Floats | None = None,
         groups: ItemGroups | None = None,
+        *,
+        exact: bool = False,
     ) -> Self:
         """Return what devices are sent, given popularity in any unit, above 0, shape (items,).
 
         ``parted_by``: the popularity of which numbers have equal parts; by default the same.
+        ``exact``: whether popularity has no noise, so that near ties are sent as what they are.
         """
         if catalogue is None:
             categories = np.zeros((popularity.size, 0), dtype=np.bool_)
@@ -139,7 +145,8 @@ class ListModel:
         else:
             categories = catalogue.categories
             bins = popularity_bins(catalogue.numbers, popularity if parted_by is None else parted_by)
-        return cls(np.log(popularity), categories, bins, table, groups or ItemGroups.nothing())
+        model = cls(np.log(popularity), categories, bins, table, groups or ItemGroups.nothing())
+        return replace(model, steps=(_EXACT_STEP, *model.sent_steps[1:])) if exact else model
 
     @cached_property
     def _memberships(self) -> Floats:

@@ -474,8 +474,7 @@ class SetDevice(SummedDevice):
         if self.groups is not None:
             return self.groups
         size, in_table, count = self.group_sizes
-        groups = np.full(size, NO_GROUP, dtype=np.uint8)
-        groups[:in_table] = 0
+        groups = np.where(np.arange(size) < in_table, 0, NO_GROUP).astype(np.uint8)
         return GroupSum(np.arange(size, dtype=np.int32), groups, count, self.table.fewest)
 
     def release(self, round_index: int) -> Release:
@@ -537,7 +536,8 @@ class SetServer(LimitedServer):
     @property
     def whole(self) -> ListModel:
         """What devices rank by."""
-        return ListModel.of(self.popularity, self.catalogue, self.table, groups=self.groups)
+        exact, groups = self.noise <= LEAST_DEVIATION, self.groups
+        return ListModel.of(self.popularity, self.catalogue, self.table, groups=groups, exact=exact)
 
     def learn(
         self, layout: Release, round_index: int, released: Floats, deviation: float, users: int

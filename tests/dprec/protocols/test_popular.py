@@ -65,6 +65,13 @@ def test_a_search_finds_what_is_popular_and_devices_rank_by_it() -> None:
     assert np.abs(scores - np.log(server.device.search.popularity(server.sums))).max() <= 0.025 + 1e-9
 
 
+def test_without_privacy_near_ties_are_ranked_as_they_were_counted() -> None:
+    counts = np.random.default_rng(1).permutation(1_000 - np.arange(40))
+    people = make.profiles_of_sets(sp.csr_array((np.arange(1_000)[:, None] < counts).astype(np.float64)))
+    _, devices = played(PopularityProtocol().suited(Public(1_000, 40, POSITIVE)), people, POSITIVE)
+    assert np.array_equal(np.argsort(-devices[-1].predictions(people)[0]), np.argsort(-counts))
+
+
 def test_a_search_that_is_no_search_is_refused() -> None:
     plan = PopularityPlan.of(400, 200, 2)
     search = PopularitySearch.begun(plan).narrowed(0, np.arange(plan.stages[0].rows, dtype=np.float64))
