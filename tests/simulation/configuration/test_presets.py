@@ -188,6 +188,23 @@ def test_the_comparison_holds_the_published_and_the_improved_form() -> None:
         assert deviations(compared[name]) == deviations(configured(name).protocol)
 
 
+def test_published_names_stand_for_the_same_in_every_comparison() -> None:
+    meant: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in PUBLISHED}
+    for name, each in PAPERS["changed"].items():
+        pairs = (one.split("=", 1) for one in each["set"])
+        meant[name] = each["of"], {key: yaml.safe_load(value) for key, value in pairs}
+    for path in (ROOT / "configs" / "comparisons").glob("*.yaml"):
+        for entry in read_yaml(path)["protocols"]:
+            each = entry if isinstance(entry, dict) else {"name": entry}
+            own = {
+                key: value
+                for key, value in each.get("set", {}).items()
+                if not key.startswith(("dataset", "split"))
+            }
+            if each["name"] in meant:
+                assert (each.get("preset", each["name"]), own) == meant[each["name"]], path.name
+
+
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_every_setting_says_where_the_paper_states_it(name: str) -> None:
     """A section, equation or theorem; and the page, if the text that was read has pages."""
