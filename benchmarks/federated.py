@@ -3,8 +3,9 @@
 On the ratings of MovieLens 100K. The per-client form computes one user at a time, as authors write it; the
 whole-partition form computes all users of a node at once. Both are whole rounds in one process: questions,
 updates, clipping, rounding, adding up and the ledgers, but no evaluation. pfl-research trains the same model
-by PyTorch. Nodes of stock Flower on Ray, one for each user, compute nothing and send as many numbers. Times
-are processor times, without the first round.
+by PyTorch. Stock Flower on Ray has a node for each user, which computes nothing and sends as many numbers: it
+stands beside dprec with a node for each user, in one process. Times are processor times, without the first
+round.
 """
 
 import statistics
@@ -28,7 +29,7 @@ from simulation.configuration.models import SimulationOptions
 from simulation.engine.session import open_session
 from strategies.training import BroadcastRounds
 
-RANK, ROUNDS, USERS_PER_NODE = 16, 4, 1_000
+RANK, ROUNDS, TOGETHER = 16, 4, 1_000
 ITEMS = 1_682
 EACH = "µs a user"
 
@@ -86,20 +87,20 @@ class WholePartition(PerClient):
 FORMS = {each.__name__: each for each in (PerClient, WholePartition)}
 
 
-def rounds(form: str) -> Figures:
-    """Return the median of what a user costs in a round."""
+def rounds(form: str, together: int) -> Figures:
+    """Return the median of what a user costs in a round, with so many users on a node."""
     train, _ = MovieLens100K(path=str(DATA / "ml-100k")).load_fold("u1")
     protocol = FederatedProtocol(model=FORMS[form](), rounds=ROUNDS).suited(Public.of(train))
     options, keys = SimulationOptions(backend="local"), RunKeys.derive(1)
-    with open_session(options, -(-train.n_users // USERS_PER_NODE)) as session:
+    with open_session(options, -(-train.n_users // together)) as session:
         given: Any = {"keys": keys.installed, "faults": options.faults, "protocol": protocol.installed}
         strategy = BroadcastRounds(
             protocol=protocol,
             public=Public.of(train),
             seed=1,
             public_seed=keys.installed.public_seed,
-            group=session.install(train, users_per_node=USERS_PER_NODE, **given),
-            roster=session.roster(train.n_users, USERS_PER_NODE),
+            group=session.install(train, users_per_node=together, **given),
+            roster=session.roster(train.n_users, together),
             rated=train.counts > 0,
         )
         taken = []
@@ -115,8 +116,11 @@ PFL = beside("pfl", "pfl_federated", RANK, ROUNDS)
 STOCK = job(__file__.replace("federated", "scale"), "stock_rounds", 300, ITEMS * (RANK + 1))
 FLOWER = Peer("flwr", STOCK, here=True)
 LINES = (
-    Line("one user at a time", job(__file__, "rounds", "PerClient"), (), PFL, SETTINGS, (EACH,)),
-    Line("whole partitions", job(__file__, "rounds", "WholePartition"), (), FLOWER, SETTINGS, (EACH,)),
+    Line("one user at a time", job(__file__, "rounds", "PerClient", TOGETHER), (), PFL, SETTINGS, (EACH,)),
+    Line(
+        "whole partitions", job(__file__, "rounds", "WholePartition", TOGETHER), (), None, SETTINGS, (EACH,)
+    ),
+    Line("a node for each user", job(__file__, "rounds", "PerClient", 1), (), FLOWER, SETTINGS, (EACH,)),
 )
 
 if __name__ == "__main__":

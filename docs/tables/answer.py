@@ -7,7 +7,7 @@ from docs.tables.leaderboard import rounded
 from docs.tables.results import summary
 from dprec.accounting import LEAST_TRUST_FIRST
 from simulation.analysis.decision import GridCell, decision_grid
-from simulation.analysis.gains import POPULARITY, baseline_in_words, nothing_sent, strongest
+from simulation.analysis.gains import POPULARITY, baseline_in_words, nothing_sent, shown_from, strongest
 from simulation.analysis.protocol_results import ProtocolResult, by_evaluation
 from simulation.analysis.vocabulary import DASH, PROTECTED, Metric, number
 
@@ -38,16 +38,23 @@ def grid(name: str, budget: str) -> str:
 
 def _taken(cell: GridCell, metric: Metric, base: ProtocolResult) -> str:
     """Return what to take in a cell, with its accuracy, or why nothing there is taken."""
+    digits, least = rounded(metric).digits, base.mean(metric.column)
 
-    def beats(result: ProtocolResult) -> bool:
-        reached, least = result.mean(metric.column), base.mean(metric.column)
-        return reached is not None and least is not None and metric.better(reached, least)
+    def ahead(result: ProtocolResult) -> float:
+        """Return by how much a result is better than what is to be beaten."""
+        reached = result.mean(metric.column)
+        assert reached is not None  # grids hold what has the metric
+        assert least is not None
+        return metric.sort_key(least) - metric.sort_key(reached)
 
     best, less = cell.best, cell.with_less
-    if less is not None and beats(less):
+    if less is not None and ahead(less) >= shown_from(digits):
         return f"as `{less.trust}`"
     if best is None:
         return DASH
-    if cell.nothing_sent_wins or not beats(best):
-        return baseline_in_words(base)
-    return f"`{best.name}` {number(best.mean(metric.column), rounded(metric).digits)}"
+    if cell.against is not None and cell.nothing_sent_wins:
+        return cell.against.base
+    taken = f"`{best.name}` {number(best.mean(metric.column), digits)}"
+    if ahead(best) >= shown_from(digits):
+        return taken
+    return f"{taken}, {'below' if ahead(best) <= -shown_from(digits) else 'like'} {baseline_in_words(base)}"
