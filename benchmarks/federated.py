@@ -3,9 +3,8 @@
 On the ratings of MovieLens 100K. The per-client form computes one user at a time, as authors write it; the
 whole-partition form computes all users of a node at once. Both are whole rounds in one process: questions,
 updates, clipping, rounding, adding up and the ledgers, but no evaluation. pfl-research trains the same model
-by PyTorch. Stock Flower on Ray has a node for each user, which computes nothing and sends as many numbers: it
-stands beside dprec with a node for each user, in one process. Times are processor times, without the first
-round.
+by PyTorch. Stock Flower has a node for each user too, which sends as many numbers through Ray and computes
+nothing. Times are processor times, without the first round.
 """
 
 import statistics
@@ -30,8 +29,7 @@ from simulation.engine.session import open_session
 from strategies.training import BroadcastRounds
 
 RANK, ROUNDS, TOGETHER = 16, 4, 1_000
-ITEMS = 1_682
-EACH = "µs a user"
+ITEMS, EACH = 1_682, "µs a user"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +48,7 @@ class PerClient(FederatedModel):
         self, parameters: Parameters, profile: Profile, random: np.random.Generator, state: State
     ) -> Update:
         """Return what two full-batch steps of SGD change."""
-        before = parameters[0][profile.items]
-        table, own = before, np.ones(self.rank + 1)
+        table, own = (before := parameters[0][profile.items]), np.ones(self.rank + 1)
         for _ in range(self.epochs):
             errors = table @ own - profile.values
             table = table - (2 * self.rate / errors.size) * errors[:, None] * own
@@ -71,10 +68,9 @@ class WholePartition(PerClient):
     def updates(self, parameters: Parameters, profiles: Profiles) -> Parameters:
         """Return the same as `update`, of all."""
         before = parameters[0][profiles.items]
-        table, counts = before, np.diff(profiles.indptr)[profiles.users]
+        table, rates = before, 2 * self.rate / np.diff(profiles.indptr)[profiles.users]
         for _ in range(self.epochs):
-            errors = table.sum(axis=1) - profiles.values
-            table = table - (2 * self.rate / counts * errors)[:, None]
+            table = table - (rates * (table.sum(axis=1) - profiles.values))[:, None]
         changes = np.zeros((profiles.n_users, *parameters[0].shape))
         changes[profiles.users, profiles.items] = table - before
         return (changes,)
