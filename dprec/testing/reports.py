@@ -22,6 +22,7 @@ from dprec.mechanisms import MECHANISMS, Mechanism
 from dprec.randomness import DRAWS, DeviceDraws, Draws, generator, words
 from dprec.ratings import RatingScale
 from dprec.reports import ProfileLevels, ReportFamily, Wanted
+from dprec.reports.base import NEARLY_ALL
 from dprec.testing.rules import Contract
 
 _SAMPLES = 1_000_000
@@ -91,7 +92,7 @@ class MechanismContract(Contract):
             fixed = len(losses) > 1 and len(set(losses.values())) == 1
             for epsilon, loss in losses.items():
                 silent = loss == 0 and not mechanism.private
-                if loss > epsilon or not (fixed or silent or loss >= 0.98 * epsilon):
+                if loss > epsilon or not (fixed or silent or loss >= NEARLY_ALL * epsilon):
                     kind, cost = type(mechanism).__name__, f"costs {loss:.4g}"
                     raise AssertionError(f"{kind} at epsilon {epsilon:g} on the scale '{name}' {cost}")
         assert tried
