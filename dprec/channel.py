@@ -197,6 +197,12 @@ def rounded_to_draws(probabilities: Floats, epsilon: float) -> Ints:
     possible = rows[:, rows.max(axis=0) > 0]
     loss = float((np.log(possible.max(axis=0)) - np.log(possible.min(axis=0))).max()) if used.any() else 0.0
     if loss > epsilon + _TOLERANCE:
+        sent = probabilities[:, used] > 0
+        if not (always := sent.all(axis=0)).all():
+            never, ever = (pick(sent[:, always.argmin()]) + 1 for pick in (np.argmin, np.argmax))
+            raise OverspentError(
+                f"an infinite loss: a symbol that row {never} never sends and row {ever} does"
+            )
         raise OverspentError(f"probabilities that cost {loss:.9g}, at epsilon {epsilon:.9g}")
     # Some draws are kept back, so that no row sums to more than `DRAWS`.
     total = DRAWS - _KEPT - 4 * rows.shape[1]

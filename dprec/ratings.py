@@ -99,13 +99,18 @@ class RatingScale:
 
     @property
     def low(self) -> float:
-        """Smallest rating."""
-        return float(self.values[0])
+        """Smallest rating; raises InputError for implicit data."""
+        return self._end(0)
 
     @property
     def high(self) -> float:
-        """Largest rating."""
-        return float(self.values[-1])
+        """Largest rating; raises InputError for implicit data."""
+        return self._end(-1)
+
+    def _end(self, place: int) -> float:
+        if self.implicit:
+            raise InputError("scale", "lists have no scale", "what needs neither low nor high")
+        return float(self.values[place])
 
     def level_of(self, values: ArrayLike) -> Uint8s:
         """Return the nearest level, 1 to `levels`, of each value."""

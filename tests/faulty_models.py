@@ -93,6 +93,16 @@ class OneArray(Personal):
         return super().start(n_items, scale, random)[0]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ScalesLists(Personal):
+    """Ranks, and begins at the middle of ratings that lists do not have."""
+
+    predicted = "lists"
+
+    def start(self, n_items: int, scale: RatingScale, random: np.random.Generator) -> Parameters:
+        return (np.full(n_items, (scale.low + scale.high) / 2),)
+
+
 class Tensor:
     """What a tensor of a framework can do that models give back."""
 

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from dprec import __version__
+from dprec.protocols.registry import PROTOCOLS
 from tests.paths import ROOT
 
 DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
@@ -38,6 +39,17 @@ def test_every_package_of_the_simulation_is_in_the_architecture() -> None:
     folders = {f"simulation/{path.parent.name}/" for path in ROOT.glob("simulation/*/__init__.py")}
     modules = {f"simulation/{path.name}" for path in ROOT.glob("simulation/*.py") if path.stem != "__init__"}
     assert (folders | modules) - described == set()
+
+
+def test_the_architecture_names_the_file_of_every_protocol() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rows = text.partition("| kinds; ")[2].partition("\n\n")[0].splitlines()[2:]
+    named = {}
+    for group in "; ".join(row.split(" | ")[0].removeprefix("| ") for row in rows).split("; "):
+        kinds, _, file = group.partition(" (")
+        named |= {kind: file.strip("`)") or f"{kind.replace('-', '_')}.py" for kind in kinds.split(", ")}
+    files = {kind: f"{PROTOCOLS[kind].__module__.rpartition('.')[2]}.py" for kind in PROTOCOLS.kinds}
+    assert named == files
 
 
 def test_citation_and_changelog_state_the_version() -> None:

@@ -163,6 +163,10 @@ def _without_sentinel(values: Floats, counts: Ints, low: float | None, high: flo
         negative = values[0] < 0 <= values[1] and values[1] - values[0] > np.diff(values[1:]).min() + 1e-9
         if negative or (enough and 2 * (values[-1] - values[1]) < reach):
             return slice(1, values.size)
+        # A true 0 is hardly so much rarer than what is above it.
+        stars = enough and values[0] == 0 and values[1] in (0.5, 1)
+        if stars and 5 * counts[0] < counts[1:].mean():
+            return slice(1, values.size)
     if high is None and enough and 2 * (values[-2] - values[0]) < reach:
         return slice(0, values.size - 1)
     return slice(0, values.size)
@@ -399,7 +403,8 @@ class RatingColumns(Options):
         """Refuse ratings of which very few, or one value that may mean "not rated", widen the scale.
 
         Less than 0.1 % of the ratings may not make the scale more than twice as wide, nor a single value
-        beside four or more; and no gap may lie above the only negative value.
+        beside four or more. No gap may lie above the only negative value, and no 0 be less than a fifth as
+        frequent as the levels above it, from 0.5 or 1 on, are on average.
         """
         for find_bulk in (_without_few, _without_sentinel):
             bulk = find_bulk(values, counts, self.low, self.high)

@@ -186,6 +186,8 @@ class Rule:
     """Returns what is broken; raises InputError for the same, or whatever the model raises."""
     basis: bool = False
     """Whether what breaks this cannot be held to the rules after it."""
+    change: str = "raise nothing for any user: with one rating, with every item, with none"
+    """What to change where the model raises something."""
 
     def broken(self, trial: Trial) -> Broken | None:
         """Return what is broken, also where the model raises something."""
@@ -200,7 +202,7 @@ class Rule:
             found = f"{with_kind(error)} ({place.filename}:{place.lineno})"
             if isinstance(error, FrozenInstanceError):
                 return Broken(found, _KEEP)
-            return Broken(found, "raise nothing for any user: with one rating, with every item, with none")
+            return Broken(found, self.change)
 
 
 def verdicts(model: FederatedModel, **sizes: Any) -> Iterator[tuple[Rule, Broken | None]]:
@@ -221,6 +223,11 @@ def _defined(trial: Trial) -> Broken | None:
         return None
     change = "define update and predict, of one user, or updates and predictor, of a whole partition"
     return Broken("neither update and predict, nor updates and predictor", change)
+
+
+def _starts(trial: Trial) -> None:
+    trial.start()
+    trial.devices(4)
 
 
 _COPY = "copy first what you change, such as what is trained: array.copy(), or torch.tensor(array)"
@@ -469,6 +476,7 @@ def _forms(trial: Trial) -> Broken | None:
 
 RULES: tuple[Rule, ...] = (
     Rule("defined", "what a device computes and predicts is defined", _defined, True),
+    Rule("starts", "start and begin return arrays", _starts, True, "raise nothing, whatever the catalogue"),
     Rule("untouched", "parameters, profiles and states stay as they are given", _untouched, True),
     Rule("shapes", "shapes are those that are sent, the same for every user", _shapes, True),
     Rule("finite", "all is finite, also for one rating and for every item", _finite),

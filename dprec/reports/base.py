@@ -50,6 +50,9 @@ class DeviceChannel:
         return float(np.polyfit(self.ratings, self.expected, 1)[0])
 
 
+NEARLY_ALL = 0.98
+"""Share of a budget that a mechanism must cost to exhaust it."""
+
 REPORT_ROUND, FOLLOW_UP_ROUND = 1, 2
 """The rounds for which devices draw: of their reports, and of what follows them."""
 
@@ -361,6 +364,15 @@ class ReportFamily(ABC):
     @abstractmethod
     def most_losses(self) -> tuple[float, float]:
         """Return what no profile loses more than, by its report and what follows it: per rating, per user."""
+
+    def note_on_unspent(self) -> tuple[str, ...]:
+        """Say where the mechanism adds more noise than its budget asks for."""
+        if self.budget is None or self.budget.own:
+            return ()
+        most = self.most_losses()[self.budget.per == "user"]
+        if most >= NEARLY_ALL * self.budget.epsilon:
+            return ()
+        return (f"The mechanism costs only {most:.4g} of the epsilon of {self.budget.epsilon:g} asked for.",)
 
     def evidence_of_one(self, counts: Ints, *, of_values: bool) -> tuple[float, float] | None:
         """Return the evidence about an item that a report can carry, and that of an honest user's.

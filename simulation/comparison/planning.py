@@ -278,6 +278,9 @@ class _Planner:
 
     def __init__(self, values: dict[str, Any], file: Path, source: str, replaced: Sequence[str]) -> None:
         self._file, self._source, self._other_data = file, source, replaces_dataset(replaced)
+        match values:
+            case {"split": {"kind": "predefined"} as split, "folds": [fold, *_]}:
+                values["split"] = {"fold": fold, **split}
         config = validated(ComparisonConfig, values, source)
         if needs_fitting_split(replaced):
             split = fitting_split(config.dataset, config.split)

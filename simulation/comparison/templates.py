@@ -145,7 +145,11 @@ class ComparisonConfig(BaseModel):
         description="Names of the protocols that run, as in comparison.csv, with their baselines; by default "
         "all.",
     )
-    match: MatchOptions = Field(default=MatchOptions(), description="What makes protocols comparable.")
+    match: MatchOptions = Field(
+        default=MatchOptions(),
+        description="What every epsilon covers: one rating or, where one-shot and iterative protocols are "
+        "compared, all that a user sends (epsilon: user).",
+    )
     protocols: list[Entry] = Field(description="What is compared.")
     promises: Literal["all"] | None = Field(
         default=None,
@@ -173,7 +177,7 @@ class ComparisonConfig(BaseModel):
     )
     simulation: SimulationOptions = Field(default=SimulationOptions(), description="How it is simulated.")
     evaluation: EvaluationOptions = Field(
-        default=EvaluationOptions(), description="How accuracy is measured."
+        default=EvaluationOptions(), description="How accuracy is measured, the same for every protocol."
     )
     groups: list[str] = Field(
         default_factory=list,

@@ -228,7 +228,7 @@ class RunConfig(BaseModel):
     )
     simulation: SimulationOptions = Field(default=SimulationOptions(), description="How it is simulated.")
     evaluation: EvaluationOptions = Field(
-        default=EvaluationOptions(), description="How accuracy is measured."
+        default=EvaluationOptions(), description="How accuracy is measured on test ratings."
     )
 
     @model_validator(mode="before")

@@ -71,7 +71,11 @@ def listing(what: str) -> list[tuple[str, str]]:
     module, registry = _REGISTRIES[what][0].split(":")
     components = getattr(import_module(module), registry)
     lines = [(kind_of(component), summary_of(component)) for component in components]
-    for name in components.of_packages():
+    try:
+        added = components.of_packages()
+    except InputError as error:  # whoever looks for another name must see what there is
+        return [*lines, (components.group, f"cannot be used: {error.found}.")]
+    for name in added:
         try:
             lines.append((name, summary_of(components.find(name))))
         except InputError as error:  # of one package, which must not hide the others

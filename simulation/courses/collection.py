@@ -74,5 +74,5 @@ class CollectionCourse(Course[CollectionT]):
             "rounds": (last,),
             # Sets have no values that noise could change.
             "channel": None if task.scale.implicit else family.device_channel(counts),
-            "notes": notes_on_failures([last]),
+            "notes": (*family.note_on_unspent(), *notes_on_failures([last])),
         }

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 def run_tables(directory: Path, summary: Summary) -> dict[str, polars.DataFrame]:
     """Return all tables of a run by their names: users and lists where there are any, rounds if there were.
 
+    Identifiers are text unless all of a kind are integers.
+
     Raises InputError when a file cannot be read or does not fit the summary.
     """
     import polars
@@ -44,4 +46,16 @@ def run_tables(directory: Path, summary: Summary) -> dict[str, polars.DataFrame]
         table = polars.DataFrame(lines, infer_schema_length=None)
         # A figure that no round has is a number all the same.
         tables["rounds"] = table.cast({polars.Null: polars.Float64})
+    for name in ("user", "item"):
+        named = {key: frame for key, frame in tables.items() if name in frame.columns}
+        # All tables or none, so that they can be joined.
+        if all(_are_integers(frame[name]) for frame in named.values()):
+            tables |= {key: frame.cast({name: polars.Int64}) for key, frame in named.items()}
     return tables
+
+
+def _are_integers(identifiers: polars.Series) -> bool:
+    """Return whether all identifiers are the text of their integer, which "007" is not."""
+    import polars
+
+    return identifiers.cast(polars.Int64, strict=False).cast(polars.String).equals(identifiers)

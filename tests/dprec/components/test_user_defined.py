@@ -143,6 +143,11 @@ def test_a_package_that_cannot_be_used_is_listed_with_the_reason(monkeypatch: py
     shown = dict(listing("mechanisms"))
     assert shown["theirs"] == "cannot be used: no module 'own_nowhere'."
     assert shown["alike"] == shown["laplace"]
+    points.append(Point("laplace", "own_nowhere:Laplace"))
+    shown = dict(listing("mechanisms"))
+    assert "laplace" in shown
+    said = "cannot be used: laplace, which dprec and own_nowhere:Laplace both claim."
+    assert shown["dprec.mechanisms"] == said
 
 
 class Loses(Mechanism):

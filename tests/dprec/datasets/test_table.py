@@ -34,6 +34,9 @@ STARS = np.repeat([1.0, 2, 3, 4, 5], 2000)
         ([*STARS, 99], {"high": 99}, np.arange(1, 100)),
         ([*STARS, -1, -1], {"low": -1}, np.arange(-1, 6)),
         ([*STARS, *[6] * 3], {}, np.arange(1, 7)),
+        ([*STARS, *[0] * 2000], {}, np.arange(6)),
+        ([*STARS, *[0] * 20], {"low": 0}, np.arange(6)),
+        (np.repeat(np.arange(51), 20), {}, np.arange(51)),
         ([*STARS, *[20, 21] * 6], {}, np.arange(1, 22)),  # 12 of 10,012
         ([-1, 1, 1, -1], {}, [-1, 1]),
         ([-2, -1, 1, 2], {}, [-2, -1, 0, 1, 2]),
@@ -53,6 +56,7 @@ def test_scale(values: Any, settings: dict[str, Any], expected: Any) -> None:
     [
         ([99] * 5000, "5,000 of 15,000 ratings (99)"),
         ([-1], "1 of 10,001 ratings (-1) widen the scale from 1 to 5 to -1 to 5"),
+        ([0] * 100, "100 of 10,100 ratings (0) widen the scale from 1 to 5 to 0 to 5"),
         ([-50, 50], "2 of 10,002 ratings (-50, 50) widen the scale from 1 to 5 to -50 to 50"),
         (np.arange(10, 19), "9 of 10,009 ratings (10, 11, 12, 13, 14 ...)"),
     ],

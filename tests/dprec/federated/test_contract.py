@@ -15,6 +15,7 @@ RULE = {rule.name: rule for rule in RULES}
 
 FAULTS = [
     ("defined", "Half"),
+    ("starts", "ScalesLists"),
     ("draws", "DrawsOfItsOwn"),
     ("draws", "DrawsOfAll"),
     ("draws", "SeedsForAll"),
@@ -83,6 +84,7 @@ def test_what_a_model_raises_is_said_with_its_line() -> None:
 @pytest.mark.parametrize(
     ("name", "found", "change"),
     [
+        ("ScalesLists", "lists have no scale", "to what needs neither low nor high"),
         ("OneArray", "start returned ndarray", "to a tuple of arrays, also where it is one"),
         ("ArrayOfChanges", "change is ndarray", "to a tuple of arrays, also where it is one"),
         ("LossOfEach", "loss of shape (3,)", "to one number"),
@@ -122,4 +124,4 @@ def test_reports_longer_than_a_clip_break_their_rule(monkeypatch: pytest.MonkeyP
 
 def test_rules_after_a_broken_one_that_they_rest_on_are_not_tried() -> None:
     tried = [rule.name for rule, _ in verdicts(model_of("OfOwnItems"))]
-    assert tried == ["defined", "untouched", "shapes"]
+    assert tried == ["defined", "starts", "untouched", "shapes"]

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from dprec.accounting import PrivacyBudget
+from dprec.binarization import binary_scale
 from dprec.channel import Channel
 from dprec.errors import InputError
 from dprec.mechanisms import (
@@ -192,3 +193,13 @@ def test_a_budget_per_user_is_that_of_the_median_user() -> None:
     assert device is not None
     assert (device.cells, device.per_user) == (20, True)
     assert device.channel.epsilon == pytest.approx(1.0)
+
+
+def test_what_a_mechanism_leaves_of_its_budget_is_noted() -> None:
+    budget = PrivacyBudget(epsilon=2.0, per="rating")
+    (flipped,), exhausted = (
+        mechanism.family(budget, binary_scale(), N_ITEMS).note_on_unspent()
+        for mechanism in (BinaryFlip(p1=0.3, p2=0.2), RandomizedResponse())
+    )
+    assert f"{np.log(0.7 / 0.2):.4g} of the epsilon of 2 " in flipped
+    assert exhausted == ()

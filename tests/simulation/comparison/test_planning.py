@@ -155,6 +155,17 @@ def names(comparison: Comparison) -> list[str]:
     return list(dict.fromkeys(cell.protocol for cell in comparison.cells))
 
 
+def test_folds_are_those_of_a_split_that_names_none() -> None:
+    comparison = planned(
+        ["blp-mf"],
+        dataset={"kind": "movielens-100k", "path": "ml-100k"},
+        split={"kind": "predefined"},
+        folds=["u2", "u3"],
+    )
+    folds = {cell.fold: cell.config.split.fold for cell in comparison.cells}  # type: ignore[attr-defined]
+    assert folds == {"u2": "u2", "u3": "u3"}
+
+
 def test_baselines_follow_the_protocols_with_the_same_folds_and_seeds() -> None:
     comparison = planned(["blp-mf"], split=FOLDS, folds=[0, 2])
     assert names(comparison) == ["blp-mf", *BASELINES]

@@ -410,8 +410,10 @@ def test_listings_name_every_component(dprec: Any, what: str, names: list[str]) 
 
 
 def test_the_schema_and_the_version_are_printed(dprec: Any) -> None:
-    assert json.loads(dprec("schema").out)["title"] == "RunConfig"
-    assert json.loads(dprec("schema", "--comparison").out)["title"] == "ComparisonConfig"
+    run, comparison = (json.loads(dprec("schema", *option).out) for option in ([], ["--comparison"]))
+    assert (run["title"], comparison["title"]) == ("RunConfig", "ComparisonConfig")
+    for schema in (run, comparison):
+        assert [key for key, about in schema["properties"].items() if "description" not in about] == []
     assert dprec("--version").out == f"dprec {__version__}\n"
 
 

@@ -10,6 +10,7 @@ import pytest
 from dprec.errors import InputError
 from simulation import compare, export, run
 from simulation.exporting.exporting import FORMATS
+from simulation.exporting.tables import _are_integers
 from simulation.storage.columns import read_rows
 from tests import make
 from tests.refusals import refused_at
@@ -51,7 +52,17 @@ def test_a_run_is_tables_of_either_format(ran: Path, tmp_path: Path) -> None:
         assert read.to_dicts() == table.to_dicts()
         for source in ran.glob(f"{name}.csv*"):
             assert polars.read_csv(source).columns == table.columns
-    assert polars.read_parquet(written["parquet"][2])["rank"].max() == 3
+    lists = polars.read_parquet(written["parquet"][2])
+    assert lists["rank"].max() == 3
+    assert lists.schema["user"] == lists.schema["item"] == polars.Int64
+
+
+@pytest.mark.parametrize(
+    ("texts", "integers"),
+    [(["7", "-8"], True), (["7", "08"], False), (["7", "9" * 19], False), (["7", ""], False)],
+)
+def test_identifiers_are_integers_if_nothing_is_lost(texts: list[str], integers: bool) -> None:
+    assert _are_integers(polars.Series(texts)) == integers
 
 
 def test_a_comparison_is_its_table(compared: Path, tmp_path: Path) -> None:
