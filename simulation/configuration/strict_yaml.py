@@ -148,7 +148,7 @@ def overrides_named(overrides: Sequence[str]) -> Iterator[None]:
             error.where.rpartition(": ")[2],
             dict(override.partition("=")[::2] for override in overrides),
         )
-        if not any(key == typed_key or key.startswith(f"{typed_key}.") for typed_key in typed):
+        if not any(key == own or key.startswith((f"{own}.", f"{own}[")) for own in typed):
             raise
         quoted = (
             f": {as_argument(key, typed[key])}"

@@ -94,6 +94,9 @@ def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
         ("run CONFIG --resume", 2, "--resume"),
         ("run CONFIG --devices-dir=", 2, "simulation.devices_dir: ''"),
         ("compare CONFIG", 2, "the configuration of a run"),
+        ("compare compare-quick --set seeds=[1,1]", 2, "dprec: --set seeds: 1 twice"),
+        ("compare compare-quick --set epsilons=[0]", 2, "dprec: --set epsilons[0]: 0; "),
+        ("compare compare-quick --only bl-mf", 2, "dprec: --only: no protocol 'bl-mf'; "),
         ("run CONFIG --population 1e6", 2, "--population: an old name; accepted: --users-a-day"),
         ("run CONFIG --population-dir=x", 2, "--population-dir: an old name; accepted: --devices-dir"),
         (
@@ -129,7 +132,11 @@ def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
         ("run CONFIG --set evaluation.relevant_from=6", 2, "evaluation.relevant_from: "),
         ("run CONFIG --set evaluation.lists=0", 2, "evaluation.lists: 0; accepted: at least 1"),
         ("export /nowhere --format csv", 2, "/nowhere: no such directory"),
-        ("export . --format excel", 2, "format: 'excel'; accepted: trec, csv, parquet, latex, bibtex"),
+        (
+            "export . --format excel",
+            2,
+            "dprec: --format: 'excel'; accepted: trec, csv, parquet, latex, bibtex",
+        ),
         ("export .", 2, "--format"),
         ("run CONFIG --set simulation.faults.dropout=1.0", 1, "none of the 40 users"),
     ],
