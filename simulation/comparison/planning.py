@@ -176,7 +176,7 @@ def compares(config: object) -> TypeGuard[str | Path | Mapping[str, Any]]:
     if isinstance(config, str | Path):
         if Path(config).suffix.lower() not in _CONFIGURATIONS and Path(config).is_file():
             return True
-        config = strict_yaml.read_yaml(strict_yaml.find_configuration(config))
+        config = strict_yaml.read_yaml(strict_yaml.find_configuration(config, strict_yaml.OF_EITHER))
     return isinstance(config, Mapping) and "protocols" in config
 
 
@@ -215,7 +215,7 @@ def load_comparison(
         values |= {**derived, "title": f"{values['title']} on {name}"}
         replaced = list(derived)
     else:
-        file = strict_yaml.find_configuration(config)
+        file = strict_yaml.find_configuration(config, "a file of a comparison or of ratings")
         source, values = str(file), strict_yaml.read_yaml(file)
     if "protocol" in values and "protocols" not in values:
         named = source if isinstance(config, Mapping) else config

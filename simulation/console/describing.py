@@ -18,9 +18,14 @@ from simulation.analysis.description import REQUIRED, ComponentDescription, Desc
 from simulation.analysis.vocabulary import DASH
 from simulation.comparison import Comparison, load_comparison
 from simulation.configuration.loading import load
-from simulation.configuration.strict_yaml import find_configuration, preset_summary, presets, read_yaml
+from simulation.configuration.strict_yaml import (
+    OF_EITHER,
+    find_configuration,
+    preset_summary,
+    presets,
+    read_yaml,
+)
 from simulation.console.terminal import narrow_console, print_json
-from simulation.storage.directories import COMPARISON, CONFIG
 from simulation.storage.files import write_files
 
 
@@ -34,7 +39,7 @@ def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> Non
         values: Any = [component.as_json() for component in components]
         rendered = _components(components)
     else:
-        path = _configuration(name)
+        path = find_configuration(name, OF_EITHER)
         if "protocols" in read_yaml(path):
             compared = load_comparison(path, overrides)
             values, rendered = _compared(compared), _comparison(compared, preset_summary(path))
@@ -47,23 +52,12 @@ def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> Non
         narrow_console().print(*rendered)
 
 
-def _configuration(name: str) -> Path:
-    """Return the file that a name stands for: of a directory of results, what was run in it."""
-    path = find_configuration(name)
-    if not path.is_dir():
-        return path
-    for file in (path / CONFIG, path / COMPARISON):
-        if file.is_file():
-            return file
-    raise InputError(name, "a folder of neither a run nor a comparison", f"one of dprec ls {name}")
-
-
 def draw_named(name: str, overrides: Sequence[str], output: Path | None) -> None:
     """Print what leaves a device under a configuration, and what comes back, or write it to a file as SVG."""
     # What runs protocols takes a second to import.
     from simulation.demonstration import drawing_svg, drawn
 
-    drawing = drawn(load(_configuration(name), overrides))
+    drawing = drawn(load(name, overrides))
     if drawing is None:
         typer.echo("nothing is sent")
     elif output is None:

@@ -53,3 +53,5 @@ def test_the_command_prints_what_was_reached(tiny: dict[str, Any], tmp_path: Pat
     assert not any(line.startswith("endless") for line in lines)  # which has no finite value
     assert "- Cells are counted." in lines
     assert lines[-1] == f"run directory: {tmp_path / 'out'}"
+    again = dprec("attack", tmp_path / "out", "-o", tmp_path / "again", "--no-page", "--attack", SPYING)
+    assert again.out.splitlines()[:-1] == lines[:-1]
