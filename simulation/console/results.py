@@ -240,7 +240,7 @@ def check_complete(result: ComparisonResult) -> None:
     if result.failures:
         key, reason = next(iter(result.failures.items()))
         failed = f"{len(result.failures)} of {len(result.comparison.cells)} cells failed, {key}: {reason}"
-        raise RunError(f"{failed}; --resume -o {result.directory} runs them again")
+        raise RunError(f"{failed}; the same command with --resume -o {result.directory} runs them again")
 
 
 def print_projection(folder: Path, users_a_day: float | None) -> None:

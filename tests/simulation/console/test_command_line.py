@@ -178,7 +178,7 @@ def test_a_run_for_which_memory_or_the_disk_is_short_says_how_to_go_on(
 
     monkeypatch.setattr(sys.modules["simulation.execution"], "run_in", short)
     finished = dprec("run", config, "-o", tmp_path / "run", "--no-page")
-    again = f"dprec: nothing is finished; --resume -o {tmp_path / 'run'} begins again\n"
+    again = f"dprec: nothing is finished; the same command with --resume -o {tmp_path / 'run'} begins again\n"
     assert (finished.code, finished.err) == (1, f"{again}dprec: {line}\n")
 
 
@@ -194,7 +194,7 @@ def test_a_resumed_run_that_has_not_begun_says_so(
     with monkeypatch.context() as patched:
         patched.setattr(sys.modules["simulation.execution"], "run_in", interrupted)
         finished = dprec(*command)
-    again = f"dprec: nothing is finished; --resume -o {tmp_path / 'run'} begins again\n"
+    again = f"dprec: nothing is finished; the same command with --resume -o {tmp_path / 'run'} begins again\n"
     assert (finished.code, finished.err) == (130, notice + again + "dprec: interrupted\n")
     finished = dprec(*command)
     assert (finished.code, finished.err) == (0, "")
@@ -317,7 +317,7 @@ def test_a_comparison_of_which_nothing_runs_says_where_ones_own_code_raised(
     *_, place = (number for number, words in enumerate(FAILING.splitlines(), 1) if "return {}[key]" in words)
     said = f"a node failed: KeyError: 'user' (own_failing.py, line {place})"
     assert line.startswith("dprec: 1 of 1 cells failed, mine-")
-    assert line.endswith(f": {said}; --resume -o {tmp_path / 'out'} runs them again\n")
+    assert line.endswith(f": {said}; the same command with --resume -o {tmp_path / 'out'} runs them again\n")
 
 
 @pytest.mark.thorough
