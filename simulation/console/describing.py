@@ -15,7 +15,7 @@ from dprec.components import as_in_a_file, summary_of
 from dprec.errors import InputError, plural
 from simulation.analysis import description as descriptions
 from simulation.analysis.description import REQUIRED, ComponentDescription, Description, SettingLine
-from simulation.analysis.vocabulary import DASH
+from simulation.analysis.vocabulary import DASH, grouped_by
 from simulation.comparison import Comparison, load_comparison
 from simulation.configuration.loading import load
 from simulation.configuration.strict_yaml import (
@@ -87,7 +87,14 @@ def _comparison(comparison: Comparison, summary: str) -> Iterator[RenderableType
     contents, dataset = _compared(comparison), comparison.config.dataset
     yield _title(contents["name"], summary)
     delta = "" if contents["delta"] is None else f", δ = {contents['delta']:g}"
-    budgets = f"{', '.join(f'{epsilon:g}' for epsilon in contents['epsilons'])} per {contents['per']}{delta}"
+    units = {
+        cell.protocol: "user" if cell.stated.get("per") == "user" else contents["per"]
+        for cell in comparison.cells
+        if cell.epsilon is not None
+    }
+    kept = grouped_by((unit, name) for name, unit in units.items()) or {contents["per"]: []}
+    per = [f"per {unit}" + f" ({', '.join(names)})" * (len(kept) > 1) for unit, names in kept.items()]
+    budgets = f"{', '.join(f'{epsilon:g}' for epsilon in contents['epsilons'])} {', '.join(per)}{delta}"
     repeats = f"{plural(len(contents['seeds']), 'seed')}, {plural(len(contents['folds']) or 1, 'fold')}"
     facts = _facts()
     facts.add_row("dataset", Text(f"{dataset.kind}: {summary_of(type(dataset))}"))
