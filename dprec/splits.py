@@ -2,9 +2,10 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import BeforeValidator
 
 from dprec.arrays import Floats, Ints, Uint64s, sortable
 from dprec.components import Options, Registry, option
@@ -76,7 +77,10 @@ class Predefined(Split):
     """The split that is distributed with the data set."""
 
     kind: Literal["predefined"] = "predefined"
-    fold: str = option("Its name, such as u1 of MovieLens 100K.")
+    # Which names there are is told of a number, too.
+    fold: Annotated[str, BeforeValidator(lambda name: str(name) if type(name) is int else name)] = option(
+        "Its name, such as u1 of MovieLens 100K."
+    )
 
     def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
         """Return the fold, for any seed."""

@@ -142,11 +142,12 @@ def _how_to_go_on(directory: Path | None) -> str:
 
     if directory is None:
         return ""
+    again = f"the same command with --resume -o {directory}"
     if (directory / SUMMARY).exists():
-        return f"{directory} holds the result; --resume -o {directory} draws its page"
+        return f"{directory} holds the result; {again} draws its page"
     if (directory / CHECKPOINT).exists():
-        return f"{directory} holds the rounds that are finished; --resume -o {directory} goes on"
-    return f"nothing is finished; --resume -o {directory} begins again"
+        return f"{directory} holds the rounds that are finished; {again} goes on"
+    return f"nothing is finished; {again} begins again"
 
 
 def compare(
@@ -409,8 +410,8 @@ def tune(
     from simulation.tuning.running import tune_configurations
 
     loaded = [load(config, overrides) for config in configs]
-    finished = f"{Path(output)} holds the trials that are finished; --resume -o {Path(output)} goes on"
-    with interrupts_noted(lambda: finished if (Path(output) / TUNING).exists() else ""):
+    held = f"{output} holds the trials that are finished; the same command with --resume -o {output} goes on"
+    with interrupts_noted(lambda: held if (Path(output) / TUNING).exists() else ""):
         return tune_configurations(
             loaded, output, trials, space=space, metric=metric, seed=seed, resume=resume, progress=progress
         )

@@ -164,11 +164,12 @@ class OwnBudgets(PrivacyBudget):
             return self
         if users is None:
             accepted = "a number, shares, or a column of a file that dataset.users names"
-            raise SettingError("epsilon", f"column {self.column!r}, without data about users", accepted)
+            found = f"{self.column!r}, and no data about users with such a column"
+            raise SettingError("epsilon", found, accepted)
         try:
             values = users.column(self.column)
         except SettingError as error:
-            raise SettingError("epsilon", error.found, error.accepted) from None
+            raise SettingError("epsilon", error.found, f"a number, shares, or {error.accepted}") from None
         if values.dtype.kind == "f":
             missing, wrong = np.isnan(values), values[(values < 0) | np.isinf(values)]
         else:

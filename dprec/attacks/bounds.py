@@ -98,12 +98,12 @@ def between_users(game: Game) -> "Roc | None":
 
 def on_bounds(means: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
     """Say of some bounds what they are without chance, and with it; nothing of none."""
-    bounds = (f"{name} at most {mean:.4g} ({bound:.4g})" for name, (mean, bound) in means.items())
+    bounds = (f"{name} above {mean:.4g} ({bound:.4g})" for name, (mean, bound) in means.items())
     if not means:
         return ()
     return (
         f"In the mean over the noise, no attack has {', '.join(bounds)}; in parentheses, what one run "
-        "exceeds by chance once in a million.",
+        "exceeds by chance once in a million, as in the column of what epsilon allows.",
     )
 
 

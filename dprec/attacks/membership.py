@@ -142,7 +142,9 @@ class Membership(Attack):
             name, bound = f"membership_{end}", allowed.get(f"membership_{end}", (0.0, None))[1]
             figures[name] = Figure(figure_of(reports_alone), figure_of(Roc.allowed(0.0)), bound)
             figures[f"membership_posterior_{end}"] = Figure(figure_of(posterior), figure_of(prior))
-        notes = () if users == truth.n_users else (f"Asked of the first {users} users.",)
+        notes = [] if users == truth.n_users else [f"Asked of the first {users} users."]
+        if view is not None and not view.hides_items:
+            notes.append("The item set is sent in clear.")
         return Attacked(figures, (*notes, *on_bounds(allowed)))
 
 

@@ -230,7 +230,9 @@ def present(column: Any, where: str) -> AnyArray | Identifiers:
     """Return a column of a data frame as an array, one of texts by code; InputError if a row is empty."""
     missing = np.flatnonzero(np.asarray(column.isna() if hasattr(column, "isna") else column.is_null()))
     if missing.size:
-        raise InputError(f"{where}, row {missing[0] + 1}", "nothing", "a value in every row")
+        way_out = "dropna(subset=" if hasattr(column, "isna") else "drop_nulls("
+        accepted = f"a value in every row, as after frame.{way_out}[{column.name!r}])"
+        raise InputError(f"{where}, row {missing[0] + 1}", "nothing", accepted)
     if str(column.dtype).startswith(("String", "Categorical", "Enum")):
         import polars as pl
 

@@ -29,7 +29,7 @@ class Answer(NamedTuple):
     """The first is the verdict."""
     cells: tuple[GridCell, ...] = ()
     """What to take for what budgets were given for, values and whole profiles, whomever one trusts; then for
-    a whole user, where budgets were given for a rating and another protocol is the one to take.
+    a whole user, where budgets were given for a rating. What keeps one for a user stands for that alone.
     """
 
 
@@ -59,11 +59,11 @@ def answer_to(
     # A budget per rating is for its value first, and one per user for the whole profile.
     choices = for_users = chosen("user", True, False)
     if unit == "rating":
-        # Beside it, the first of a whole user that is worth it, unless it names the same again.
-        choices = chosen("rating", False, True)
-        worth = [choice for choice in for_users if not choice[0].nothing_sent_wins] or for_users
-        taken = [choice[0].best for choice in choices]
-        choices += [choice for choice in worth[:1] if not any(choice[0].best is best for best in taken)]
+        # Beside it, those of a whole user that are worth it; what keeps more is named for that alone.
+        worth = [choice for choice in for_users if not choice[0].nothing_sent_wins] or for_users[:1]
+        stronger = {id(choice[0].best): choice for choice in worth}
+        choices = [stronger.pop(id(choice[0].best), choice) for choice in chosen("rating", False, True)]
+        choices += stronger.values()
     if not choices:
         return Answer((_without_choice(results, metric, budget, unit),))
     forms = {name: strongest(results, name) for name in (NOTHING_SENT, SETS_ONLY, POPULARITY)}

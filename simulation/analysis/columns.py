@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -316,6 +317,20 @@ def _network_column(title: str, declared: Column[Any]) -> ResultColumn:
 
 
 _ASKED = replace(BUDGET, title="ε asked", unit="")
+
+
+def _asked_columns(results: Sequence[ProtocolResult]) -> tuple[ResultColumn, ResultColumn]:
+    """Return the column of the budgets, and that in brief; where their units differ, with these."""
+    if len({result.asked_per_user for result in results if result.budget is not None}) < 2:
+        return _ASKED, _ASKED
+
+    def named(link: str, result: ProtocolResult) -> str:
+        return _ASKED.text(result) + f"{link}per user" * result.asked_per_user
+
+    column = replace(_ASKED, unit="per rating")
+    return replace(column, text=partial(named, " ")), replace(column, text=partial(named, "\n"))
+
+
 _NETWORK_BOTH_WAYS = tuple(
     replace(_network_column(title, column), figures=(column.name,))
     for title, column in zip(("network up", "network down"), NETWORK_BYTES, strict=True)
@@ -393,11 +408,12 @@ def tables_of_comparison(rows: Sequence[Row]) -> list[SmallTable]:
             accuracy_column(headline) for headline in headlines(metrics_of(results)) if headline != metric
         ]
         against, in_brief = (baseline_columns(metric, results, brief=brief) for brief in (False, True))
-        main = (_ASKED, spread_column(metric, results), *against, *_main_costs(results))
+        asked, asked_in_brief = _asked_columns(results)
+        main = (asked, spread_column(metric, results), *against, *_main_costs(results))
         more = (SERVER_SEES, *BYTES_BOTH_WAYS, *best_columns(metric, results), *others, losses_of(results)[0])
         title = ", ".join(distinguishing_words(evaluation, list(groups))) or None
         columns = _with_declared((*main, *more), results)
-        brief = (_ASKED, accuracy_column(metric), *in_brief, *_BRIEF_COSTS)
+        brief = (asked_in_brief, accuracy_column(metric), *in_brief, *_BRIEF_COSTS)
         tables.append(SmallTable(title, "protocol", columns, tuple(results), len(main), brief))
     return tables
 

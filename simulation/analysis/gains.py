@@ -225,9 +225,12 @@ BEHIND = ("behind_best", "behind_best_low", "behind_best_high")
 def rivals(
     results: Sequence[ProtocolResult], metric: Metric
 ) -> list[tuple[ProtocolResult, list[ProtocolResult]]]:
-    """Return the best result of every budget, with the others of that budget; baselines do not compete."""
+    """Return the best result of every budget, with the others of that budget; baselines do not compete.
+
+    A budget for a whole user is another than one for a rating.
+    """
     competing = [result for result in by_accuracy(results, metric) if result.baseline is None]
-    by_budget = grouped_by((result.budget, result) for result in competing)
+    by_budget = grouped_by(((result.budget, result.asked_per_user), result) for result in competing)
     return [(best, others) for best, *others in by_budget.values() if others]
 
 

@@ -239,12 +239,17 @@ class ProtocolResult:
         """Whether it was given a budget of which it is not proved that it is kept."""
         return self.budget is not None and self.status != "proved"
 
+    @property
+    def asked_per_user(self) -> bool:
+        """Whether its budget is for a whole user, as far as that is known."""
+        return self.text(_PER) == "user"
+
     def asked_otherwise(self, unit: ComparableUnit) -> str:
         """Return for what its budget is, where that is not a unit, and its delta if no loss holds without."""
         budget_unit = self.text(_PER)
-        if budget_unit is None or (budget_unit == "user") is (unit == "user"):
+        if budget_unit is None or self.asked_per_user is (unit == "user"):
             return ""
-        needed = budget_unit == "user" and self.promised("user") is None and self.delta is not None
+        needed = self.asked_per_user and self.promised("user") is None and self.delta is not None
         return f" per {budget_unit}" + (f", δ = {self.delta:g}" if needed else "")
 
     @property

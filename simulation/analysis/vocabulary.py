@@ -167,11 +167,13 @@ def loss(epsilon: float | None) -> str:
 
 
 def with_spread(average: Average | None, digits: int) -> str:
-    """Write a mean with its standard deviations, over seeds and then over folds; a single run has none."""
+    """Write a mean with its standard deviations, over seeds and then over folds, unless all are 0."""
     if average is None:
         return DASH
-    spreads = (spread for spread in (average.seeds, average.folds) if spread)
-    return number(average.mean, digits) + "".join(f" ± {spread.deviation:.{digits}f}" for spread in spreads)
+    spreads = [spread for spread in (average.seeds, average.folds) if spread]
+    varies = any(spread.deviation for spread in spreads)
+    written = (f" ± {spread.deviation:.{digits}f}" for spread in spreads if varies)
+    return number(average.mean, digits) + "".join(written)
 
 
 def spread_in_words(averages: Iterable[Average]) -> str:

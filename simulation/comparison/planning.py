@@ -9,7 +9,7 @@ import copy
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, product
@@ -21,6 +21,7 @@ from dprec.components import as_values
 from dprec.datasets import Dataset, Synthetic, holds_pairs
 from dprec.datasets.columns import ABSENT
 from dprec.errors import InputError, SettingError, within
+from dprec.errors import listed as names_accepted
 from dprec.protocols.base import BASELINE_PRESETS, INFORMED_BASELINES, TOLD
 from dprec.schedules import Fresh
 from dprec.splits import fitting_split
@@ -113,7 +114,8 @@ class Comparison:
         """
         available = dict.fromkeys([*(cell.protocol for cell in self.cells), *self.left_out])
         if unknown := [name for name in names if name not in available]:
-            raise InputError(where, f"no protocol {unknown[0]!r}", ", ".join(available))
+            accepted = names_accepted(list(available), unknown[0])
+            raise InputError(where, f"no protocol {unknown[0]!r}", accepted)
         left_out = {name: reason for name, reason in self.left_out.items() if name in names}
         cells = self._cells_of(names)
         if not cells:
@@ -174,7 +176,7 @@ def compares(config: object) -> TypeGuard[str | Path | Mapping[str, Any]]:
     if isinstance(config, str | Path):
         if Path(config).suffix.lower() not in _CONFIGURATIONS and Path(config).is_file():
             return True
-        config = strict_yaml.read_yaml(strict_yaml.find_configuration(config))
+        config = strict_yaml.read_yaml(strict_yaml.find_configuration(config, strict_yaml.OF_EITHER))
     return isinstance(config, Mapping) and "protocols" in config
 
 
@@ -213,7 +215,7 @@ def load_comparison(
         values |= {**derived, "title": f"{values['title']} on {name}"}
         replaced = list(derived)
     else:
-        file = strict_yaml.find_configuration(config)
+        file = strict_yaml.find_configuration(config, "a file of a comparison or of ratings")
         source, values = str(file), strict_yaml.read_yaml(file)
     if "protocol" in values and "protocols" not in values:
         named = source if isinstance(config, Mapping) else config
@@ -295,6 +297,8 @@ class _Planner:
         """Return the comparison with its cells, the baselines included."""
         config, protocols = self._config, f"{self._source}: protocols"
         config = config.model_copy(update={"protocols": [*config.promised, *config.protocols]})
+        for axis in ("seeds", "folds", "epsilons"):
+            _check_once(getattr(config, axis) or (), f"{self._source}: {axis}", "{} twice", "each once")
         names = [entry.name for entry in config.protocols]
         _check_once(names, protocols, "two protocols named {!r}", "each name once")
         templates, left_out = self._templates(config.protocols, self._shared, suiting=self._other_data)
@@ -465,7 +469,7 @@ class _Planner:
             )
 
 
-def _check_once(names: Sequence[str], where: str, found: str, accepted: str) -> None:
+def _check_once(names: Sequence[Hashable], where: str, found: str, accepted: str) -> None:
     if twice := [name for name, times in Counter(names).items() if times > 1]:
         raise InputError(where, found.format(twice[0]), accepted)
 

@@ -118,7 +118,7 @@ class ComparisonResult:
         files = [path for name in (TABLE, REPORT) if (path := self.directory / name).is_file()]
         counted = f"{len(self.rows)} of {len(self.comparison.cells)} runs are finished"
         listed = f": {', '.join(map(str, files))}" if files else ""
-        return f"{counted}{listed}; --resume -o {self.directory} goes on"
+        return f"{counted}{listed}; the same command with --resume -o {self.directory} goes on"
 
     def __repr__(self) -> str:
         ended = f"{len(self.rows)} of {len(self.comparison.cells)} runs"
@@ -190,7 +190,7 @@ def _how_far(so_far: Callable[[], ComparisonResult], directory: Path) -> str:
     try:
         return so_far().how_far
     except OSError:  # such as that of a full disk, which ended it
-        return f"--resume -o {directory} goes on"
+        return f"the same command with --resume -o {directory} goes on"
 
 
 def _follow(

@@ -148,7 +148,7 @@ def overrides_named(overrides: Sequence[str]) -> Iterator[None]:
             error.where.rpartition(": ")[2],
             dict(override.partition("=")[::2] for override in overrides),
         )
-        if not any(key == typed_key or key.startswith(f"{typed_key}.") for typed_key in typed):
+        if not any(key == own or key.startswith((f"{own}.", f"{own}[")) for own in typed):
             raise
         quoted = (
             f": {as_argument(key, typed[key])}"
@@ -221,20 +221,35 @@ def presets() -> dict[str, Path]:
     return {path.stem: path for path in sorted(preset_folder().rglob("*.yaml"))}
 
 
-def find_configuration(config: str | Path) -> Path:
-    """Return the file that a path, which takes precedence, or the name of a preset stands for.
+CONFIG, COMPARISON = "config.yaml", "comparison.yaml"
+"""What was run, in the directory of a run and of a comparison."""
 
-    Raises InputError when there is neither, with the presets that have the most similar names, or what sets
-    the promise that a comparison calls so.
+OF_EITHER = "a file or directory of a run or of a comparison"
+"""What stands for a configuration where both will do."""
+
+
+def find_configuration(
+    config: str | Path, accepted: str = "a file or directory of a run (as in cells/)"
+) -> Path:
+    """Return the file that a path or the name of a preset stands for; of a directory, what was run in it.
+
+    A file takes precedence. ``accepted``: which there may be, for errors. Raises InputError when there is
+    neither, with the presets that have the most similar names, or what sets the promise that a comparison
+    calls so.
     """
     path, files = Path(config), presets()
     if str(config) in files and not path.is_file():
         return files[str(config)]
+    if path.is_dir():
+        file = next((path / name for name in (CONFIG, COMPARISON) if (path / name).is_file()), None)
+        if file is None:
+            found = "a folder of neither a run nor a comparison"
+            raise InputError(str(config), found, f"one of dprec ls {config}")
+        return file
     if path.exists():
         return path
     nearest = _promised(path.stem) or ", ".join(get_close_matches(path.stem, files, n=3)) or "see dprec list"
-    accepted = f"a file (of a comparison, config.yaml of a run in its cells/), or a preset: {nearest}"
-    raise InputError(str(config), "neither a file nor a preset", accepted)
+    raise InputError(str(config), "neither a file nor a preset", f"{accepted}, or a preset: {nearest}")
 
 
 def _promised(name: str) -> str:

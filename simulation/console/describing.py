@@ -15,12 +15,17 @@ from dprec.components import as_in_a_file, summary_of
 from dprec.errors import InputError, plural
 from simulation.analysis import description as descriptions
 from simulation.analysis.description import REQUIRED, ComponentDescription, Description, SettingLine
-from simulation.analysis.vocabulary import DASH
+from simulation.analysis.vocabulary import DASH, grouped_by
 from simulation.comparison import Comparison, load_comparison
 from simulation.configuration.loading import load
-from simulation.configuration.strict_yaml import find_configuration, preset_summary, presets, read_yaml
+from simulation.configuration.strict_yaml import (
+    OF_EITHER,
+    find_configuration,
+    preset_summary,
+    presets,
+    read_yaml,
+)
 from simulation.console.terminal import narrow_console, print_json
-from simulation.storage.directories import COMPARISON, CONFIG
 from simulation.storage.files import write_files
 
 
@@ -34,7 +39,7 @@ def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> Non
         values: Any = [component.as_json() for component in components]
         rendered = _components(components)
     else:
-        path = _configuration(name)
+        path = find_configuration(name, OF_EITHER)
         if "protocols" in read_yaml(path):
             compared = load_comparison(path, overrides)
             values, rendered = _compared(compared), _comparison(compared, preset_summary(path))
@@ -47,23 +52,12 @@ def describe_named(name: str, overrides: Sequence[str], *, as_json: bool) -> Non
         narrow_console().print(*rendered)
 
 
-def _configuration(name: str) -> Path:
-    """Return the file that a name stands for: of a directory of results, what was run in it."""
-    path = find_configuration(name)
-    if not path.is_dir():
-        return path
-    for file in (path / CONFIG, path / COMPARISON):
-        if file.is_file():
-            return file
-    raise InputError(name, "a folder of neither a run nor a comparison", f"one of dprec ls {name}")
-
-
 def draw_named(name: str, overrides: Sequence[str], output: Path | None) -> None:
     """Print what leaves a device under a configuration, and what comes back, or write it to a file as SVG."""
     # What runs protocols takes a second to import.
     from simulation.demonstration import drawing_svg, drawn
 
-    drawing = drawn(load(_configuration(name), overrides))
+    drawing = drawn(load(name, overrides))
     if drawing is None:
         typer.echo("nothing is sent")
     elif output is None:
@@ -93,7 +87,14 @@ def _comparison(comparison: Comparison, summary: str) -> Iterator[RenderableType
     contents, dataset = _compared(comparison), comparison.config.dataset
     yield _title(contents["name"], summary)
     delta = "" if contents["delta"] is None else f", δ = {contents['delta']:g}"
-    budgets = f"{', '.join(f'{epsilon:g}' for epsilon in contents['epsilons'])} per {contents['per']}{delta}"
+    units = {
+        cell.protocol: "user" if cell.stated.get("per") == "user" else contents["per"]
+        for cell in comparison.cells
+        if cell.epsilon is not None
+    }
+    kept = grouped_by((unit, name) for name, unit in units.items()) or {contents["per"]: []}
+    per = [f"per {unit}" + f" ({', '.join(names)})" * (len(kept) > 1) for unit, names in kept.items()]
+    budgets = f"{', '.join(f'{epsilon:g}' for epsilon in contents['epsilons'])} {', '.join(per)}{delta}"
     repeats = f"{plural(len(contents['seeds']), 'seed')}, {plural(len(contents['folds']) or 1, 'fold')}"
     facts = _facts()
     facts.add_row("dataset", Text(f"{dataset.kind}: {summary_of(type(dataset))}"))

@@ -43,7 +43,9 @@ def print_found(entries: Sequence[Found], folder: Path, *, as_json: bool) -> Non
     ]
     print_table(columns, entries, "dprec ls --json")
     if any(entry.state == "unfinished" for entry in entries):
-        print_lines(["What is not finished runs, or was interrupted: --resume -o DIR goes on."])
+        print_lines(
+            ["What is not finished runs, or was interrupted: the same command with --resume -o DIR goes on."]
+        )
 
 
 def print_difference(difference: Difference, *, as_json: bool) -> None:

@@ -205,12 +205,15 @@ def conclude_attack(result: RunResult | ComparisonResult, folder: Path, *, quiet
         summary = result.record.summary.attacks
         if not quiet and summary is not None:
             columns: list[Column[tuple[str, Reached]]] = [
-                text_column("", lambda line: column(line[0]).title),
+                replace(text_column("", lambda line: column(line[0]).title), wrapped=True),
                 figure_column("reached", "", lambda line: line[1].value, 3),
                 figure_column("nothing sent", "", lambda line: line[1].baseline, 3),
                 figure_column("epsilon allows", "", lambda line: line[1].bound, 3),
             ]
-            print_table(columns, list(summary.reached.items()), str(folder / ATTACK))
+            told = [
+                line for line in summary.reached.items() if any(figure is not None for _, figure in line[1])
+            ]
+            print_table(columns, told, str(folder / ATTACK))
             print_lines(f"- {note}" for attack in summary.performed for note in attack.notes)
             _print_places("run", folder)
         return
@@ -237,7 +240,7 @@ def check_complete(result: ComparisonResult) -> None:
     if result.failures:
         key, reason = next(iter(result.failures.items()))
         failed = f"{len(result.failures)} of {len(result.comparison.cells)} cells failed, {key}: {reason}"
-        raise RunError(f"{failed}; --resume -o {result.directory} runs them again")
+        raise RunError(f"{failed}; the same command with --resume -o {result.directory} runs them again")
 
 
 def print_projection(folder: Path, users_a_day: float | None) -> None:

@@ -205,7 +205,9 @@ def print_table(
 _INPUT, _FAILED, _INTERRUPTED = 2, 1, 130
 
 _OPTIONS = {
+    "overrides only": "--only",
     "overrides": "--set",
+    "format": "--format",
     "jobs": "--jobs",
     "kinds": "--attack",
     "trials": "--trials",
@@ -261,7 +263,7 @@ def _of_ours(error: InputError | RunError) -> tuple[int, str]:
     if isinstance(error, RunError):
         return _FAILED, str(error)
     name, space, rest = error.where.partition(" ")
-    where = f"{_OPTIONS.get(name, name)}{space}{rest}"
+    where = _OPTIONS.get(error.where) or f"{_OPTIONS.get(name, name)}{space}{rest}"
     return _INPUT, str(InputError(where, error.found, error.accepted))
 
 

@@ -20,7 +20,7 @@ _TITLES = {
     r"unique_at_(\d+)": r"unique, \1 items known",
     r"attribute_auc_(\w+)": r"attribute \1, AUC",
     r"attribute_accuracy_(\w+)": r"attribute \1, right guesses",
-    r"shadow_tpr_at_1_percent": "taking part, true positives at 1 %",
+    r"shadow_tpr_at_1_percent": "taking part, true positives at 1 % false positives",
     r"target_hit_rate_at_10_at_(\d+)(?:_(\d+))?_percent": r"target, hit rate at 10, \1.\2 % malicious users",
     r"target_rank_at_(\d+)(?:_(\d+))?_percent": r"target, rank, \1.\2 % malicious users",
     r"damage_rmse": "damage, RMSE",
@@ -75,21 +75,21 @@ class AttackSummary(Document):
     membership_auc: Annotated[Reached | None, "membership, AUC"] = Field(
         None, description="Area under the ROC curve of who rated which item."
     )
-    membership_tpr: Annotated[Reached | None, "membership, true positives"] = Field(
+    membership_tpr: Annotated[Reached | None, "membership, true positives at 0.1 % false positives"] = Field(
         None, description="True positives of the same at 0.1 % false positives."
     )
     membership_posterior_auc: Annotated[Reached | None, "membership, popularity known, AUC"] = Field(
         None, description="Area under the same curve where it is known besides how popular items are."
     )
-    membership_posterior_tpr: Annotated[Reached | None, "membership, popularity known, true positives"] = (
-        Field(None, description="True positives of the same at 0.1 % false positives.")
-    )
+    membership_posterior_tpr: Annotated[
+        Reached | None, "membership, popularity known, true positives at 0.1 % false positives"
+    ] = Field(None, description="True positives of the same at 0.1 % false positives.")
     sums_membership_auc: Annotated[Reached | None, "membership from sums, AUC"] = Field(
         None, description="Area under the ROC curve of whether an item is in a profile, from noisy sums."
     )
-    sums_membership_tpr: Annotated[Reached | None, "membership from sums, true positives"] = Field(
-        None, description="True positives of the same at 0.1 % false positives."
-    )
+    sums_membership_tpr: Annotated[
+        Reached | None, "membership from sums, true positives at 0.1 % false positives"
+    ] = Field(None, description="True positives of the same at 0.1 % false positives.")
     omission_precision: Annotated[Reached | None, "omitted items rated"] = Field(
         None, description="Share of the most listed items, where a user's list lacks them, that it rated."
     )
@@ -109,7 +109,7 @@ class AttackSummary(Document):
     shadow_auc: Annotated[Reached | None, "taking part, AUC"] = Field(
         None, description="Area under the ROC curve of whether a user took part, from what is released."
     )
-    shadow_tpr: Annotated[Reached | None, "taking part, true positives"] = Field(
+    shadow_tpr: Annotated[Reached | None, "taking part, true positives at 0.1 % false positives"] = Field(
         None, description="True positives of the same at 0.1 % false positives."
     )
     target_hit_rate_at_10: Annotated[Reached | None, "target, hit rate at 10"] = Field(

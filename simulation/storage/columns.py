@@ -154,7 +154,9 @@ ACROSS = (
         "others that do.",
     ),
     *_with_ends("plain_gain", f"How much better than that in the main metric, {_UNIT}."),
-    _further("best_at_budget", str, "The most accurate protocol at the line's ε."),
+    _further(
+        "best_at_budget", str, "The most accurate protocol at the line's ε, for a user or not as there."
+    ),
     *_with_ends(
         "behind_best", "How much worse than that, in the main metric's unit; empty for the best itself."
     ),

@@ -17,6 +17,7 @@ from dprec.accounting import PrivacyUnit
 from dprec.catalogue import Catalogue, UsersTable
 from dprec.errors import InputError
 from dprec.ratings import ColdRatings, Ratings
+from simulation.configuration import strict_yaml
 from simulation.configuration.strict_yaml import flatten, parse_yaml, read_yaml
 from simulation.storage.files import (
     MOST_ROWS_OF_CSV,
@@ -31,7 +32,7 @@ from simulation.storage.files import (
 )
 
 # A run.
-CONFIG, SUMMARY, ROUNDS = "config.yaml", "summary.json", "rounds.jsonl"
+CONFIG, SUMMARY, ROUNDS = strict_yaml.CONFIG, "summary.json", "rounds.jsonl"
 TRAFFIC, PREDICTIONS, LISTS = "traffic.csv", "predictions.csv.gz", "lists.csv.gz"
 """Found by `table_in`, since large ones are Parquet."""
 CHANNEL, LEDGER, MESSAGES = "channel.npz", "ledger.npz", "messages.json"
@@ -41,7 +42,7 @@ USERS, GROUPS, ATTACK = "users.csv", "groups.csv", "attack.json"
 ENTROPY = "entropy.hex"
 
 # A comparison, with one run directory per cell.
-COMPARISON, TABLE, TIMINGS, CELLS = "comparison.yaml", "comparison.csv", "timing.csv", "cells"
+COMPARISON, TABLE, TIMINGS, CELLS = strict_yaml.COMPARISON, "comparison.csv", "timing.csv", "cells"
 NOISE = "noise.csv"
 
 # A tuning, with the configurations that have the best settings.

@@ -174,8 +174,10 @@ def test_predefined_is_the_data_sets_own() -> None:
     whole = Synthetic(users=5, items=5, ratings=20).load()
     dataset = Given(ratings=whole)
     assert Predefined(fold="half").split(dataset, 0) == (whole, whole)
-    with refused_at("split.fold"):
-        Predefined(fold="u1").split(dataset, 0)
+    for name in ("u1", 1):
+        with refused_at("split.fold") as refused:
+            Predefined(fold=name).split(dataset, 0)  # type: ignore[arg-type]
+        assert (refused.value.found, refused.value.accepted) == (repr(str(name)), "half")
     with refused_at("split.fold"):
         Predefined(fold="u1").split(Synthetic(), 0)
 

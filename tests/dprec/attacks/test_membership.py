@@ -8,7 +8,7 @@ from dprec.attacks import Figure
 from dprec.attacks.membership import Membership, Popularity, omission
 from dprec.mechanisms import HiddenThreshold, Mechanism, RandomizedSet
 from tests import make
-from tests.dprec.attacks.games import Played, people, reported
+from tests.dprec.attacks.games import Played, people, reported, seen_by_all
 
 PEOPLE = people()
 ENDS = "auc", "tpr"
@@ -39,6 +39,15 @@ def test_hidden_items_are_told_by_no_more_than_epsilon_allows(mechanism: Mechani
 def test_randomised_sets_reach_the_area_that_is_allowed() -> None:
     figure = reached(reported(PEOPLE, RandomizedSet(), 1.0, "cell"))["membership_auc"]
     assert figure.value == pytest.approx(expit(1.0), abs=0.025)
+
+
+def test_a_set_that_is_seen_is_noted() -> None:
+    seen, hidden = (
+        Played(PEOPLE, seen_by_all(PEOPLE, trusted=True)),
+        reported(PEOPLE, RandomizedSet(), 9.0, "cell"),
+    )
+    notes = [Membership().perform(game).notes for game in (seen, hidden)]
+    assert [any("in clear" in note for note in each) for each in notes] == [True, False]
 
 
 def test_popularity_leaves_the_users_own_rating_out() -> None:

@@ -186,4 +186,4 @@ def test_uploads_of_a_few_users_have_a_bound_with_what_chance_adds() -> None:
     figures = Rounds().perform(Played(truth, transcript, epsilon=0.5, epsilon_per_user=0.5))
     bound = expit(0.5) + np.sqrt(np.log(1e6) / (2 * pairs_of(rated)))
     assert figures.figures["rounds_membership_auc"].bound == pytest.approx(bound)
-    assert "at most 0.6225" in figures.notes[-1]
+    assert "above 0.6225" in figures.notes[-1]

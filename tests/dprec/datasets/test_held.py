@@ -156,6 +156,14 @@ def test_what_cannot_be_used_is_refused_in_one_line(held: Any, where: str, found
     assert caught.value.found.startswith(found)
 
 
+def test_the_way_out_of_empty_rows_leads_out() -> None:
+    for given in (frame(rating=[1, None, 2, 3, 4]), pl.DataFrame({**COLUMNS, "rating": [1, None, 2, 3, 4]})):
+        with refused_at("dataset, column 'rating', row 2") as caught:
+            InMemory.of(given)
+        way_out = caught.value.accepted.partition("frame.")[2]
+        assert InMemory.of(eval(f"given.{way_out}", {"given": given})).load().count == 4
+
+
 def test_times_with_an_offset_count_from_it() -> None:
     zoned = pd.date_range("2020-01-01", periods=5, tz="Europe/Berlin")
     held = InMemory.of(frame(timestamp=zoned)).load_timed()

@@ -206,6 +206,18 @@ CASES: dict[str, tuple[list[Lines], str]] = {
 }  # fmt: skip
 
 
+def test_a_protocol_is_named_for_the_most_that_it_keeps() -> None:
+    own = results(
+        QUIET,
+        lines("value", 1.0, "local", 0.7),
+        whole("profile", 1.0, "central", 0.9),
+        lines("values", 1.0, "local", 0.8, epsilon_per_user_max=1.0),
+    )
+    cells = answer_to(own, RMSE, "rating").cells
+    named = [(cell.best and cell.best.name, cell.unit, cell.hides) for cell in cells]
+    assert named == [("value", "rating", False), ("profile", "user", True), ("values", "user", False)]
+
+
 def test_answers_are_told_as_approved() -> None:
     told = []
     for case, (cells, unit) in CASES.items():

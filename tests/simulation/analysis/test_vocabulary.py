@@ -19,6 +19,7 @@ from simulation.analysis.vocabulary import (
     loss,
     number,
     size,
+    with_spread,
 )
 
 
@@ -39,6 +40,16 @@ def test_seeds_and_folds_are_distinguished() -> None:
     assert column.unit == "± standard deviation over 3 seeds, then over 2 folds"
     assert spread_column(METRICS[0], [one_seed]).unit == "± standard deviation over 2 folds"
     assert spread_column(METRICS[0], [one_seed]).text(one_seed) == "1.3000 ± 0.2828"
+
+
+def test_a_deviation_of_nothing_is_not_written() -> None:
+    means = {
+        spread: with_spread(
+            average([{"seed": seed, "rmse": 1 + spread * seed} for seed in (1, 2)], "rmse"), 4
+        )
+        for spread in (0.0, 0.00001, 0.1)
+    }
+    assert means == {0.0: "1.0000", 0.00001: "1.0000 ± 0.0000", 0.1: "1.1500 ± 0.0707"}
 
 
 def test_a_claimed_loss_stands_beside_what_is_proved_and_the_weakest_run_decides() -> None:

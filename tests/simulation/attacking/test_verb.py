@@ -49,5 +49,9 @@ def test_the_command_prints_what_was_reached(tiny: dict[str, Any], tmp_path: Pat
     lines = dprec("attack", *places, "--attack", SPYING).out.splitlines()
     assert lines[0].split() == ["reached", "nothing", "sent", "epsilon", "allows"]
     assert lines[2].split() == ["levels", "recovered", "0.500", "0.250", "0.750"]
+    assert [line.split()[0] for line in lines[2:4]] == ["levels", "reported"]
+    assert not any(line.startswith("endless") for line in lines)  # which has no finite value
     assert "- Cells are counted." in lines
     assert lines[-1] == f"run directory: {tmp_path / 'out'}"
+    again = dprec("attack", tmp_path / "out", "-o", tmp_path / "again", "--no-page", "--attack", SPYING)
+    assert again.out.splitlines()[:-1] == lines[:-1]

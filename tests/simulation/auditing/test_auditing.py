@@ -41,6 +41,12 @@ def audited(name: str, *overrides: str, **options: Any) -> Audit:
     return audit(config, **{"trials": 2_000, "confidence": CONFIDENCE, **options})
 
 
+def test_attacks_of_a_configuration_are_left_out() -> None:
+    asked, trials = "attacks=[{kind: membership}, {kind: reconstruction}]", {"trials": 200}
+    attacked, plain = (audited("cells-on-device", *kinds, **trials) for kinds in ([asked], []))
+    assert attacked.values()["findings"] == plain.values()["findings"]
+
+
 @pytest.fixture
 def leaky(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let devices perturb as if their budget were twice what it is."""

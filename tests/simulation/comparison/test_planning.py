@@ -108,8 +108,9 @@ def entry(**changes: Any) -> dict[str, Any]:
         ({"protocols": ["clear", "clear"]}, "protocols"),
         ({"protocols": ["absent"]}, "protocols"),
         ({"protocols": [{"name": "x", "protocol": PRIVATE, "preset": "clear"}]}, "protocols[0].protocol"),
-        ({"epsilons": [1.0, 1.0]}, ""),
-        ({"seeds": [1, 1]}, ""),
+        ({"epsilons": [1.0, 1.0]}, "epsilons"),
+        ({"protocols": [{"name": "private", "epsilons": [1.0, 1.0]}]}, ""),
+        ({"seeds": [1, 1]}, "seeds"),
         ({"folds": [9]}, "clear: split.fold"),
         ({"split": {"kind": "holdout", "test_fraction": 0.2}}, "folds"),
         ({"match": {"epsilon": "user", "delta": 0.5}}, "match.delta"),
@@ -214,7 +215,7 @@ def test_a_name_that_is_not_there_is_refused_with_those_that_are() -> None:
     with refused_at("comparison: only") as refusal:
         planned(["blp-mf"], only=["blp-mf", "blp"])
     assert refusal.value.found == "no protocol 'blp'"
-    assert refusal.value.accepted == ", ".join(["blp-mf", *BASELINES])
+    assert refusal.value.accepted == ", ".join(["blp-mf", *BASELINES]) + "; did you mean blp-mf?"
     with refused_at("comparison: only"):
         planned(["blp-mf"], only=[])
 

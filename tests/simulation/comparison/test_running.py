@@ -173,7 +173,7 @@ def test_an_interrupted_comparison_shows_what_is_finished_and_goes_on_to_the_sam
     assert finished.startswith(
         f"dprec: 3 of 6 runs are finished: {out / 'comparison.csv'}, {out / 'report.html'};"
     )
-    assert f"--resume -o {out}" in finished
+    assert f"; the same command with --resume -o {out} goes on" in finished
     assert end == "dprec: interrupted"
     assert len(rows(out)) == 3
     assert "<figcaption>" in (out / "report.html").read_text()

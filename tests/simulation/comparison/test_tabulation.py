@@ -146,6 +146,14 @@ def test_the_others_of_a_budget_are_held_against_its_best() -> None:
     assert re.fullmatch(r"0\.\d{3} ± 0\.\d{3}, not significant", texts[2])
 
 
+def test_a_budget_for_a_user_is_no_rival_of_one_for_a_rating() -> None:
+    rows, errors = of_rivals({"values": 0.0, "other": 0.1, "profile": 0.2, "whole": 0.3})
+    for own, unit in zip(rows, ("rating", "cell", "user", "user"), strict=True):
+        own["per"] = unit
+    best = [filled["best_at_budget"] for filled in with_user_intervals(rows, errors.__getitem__)]
+    assert best == ["values", "values", "profile", "profile"]
+
+
 def test_baselines_do_not_compete_and_one_protocol_has_no_rival() -> None:
     rows, errors = of_rivals({"quiet": -0.5, "only": 0.0})
     rows[0]["baseline"] = "nothing-sent"

@@ -93,7 +93,14 @@ def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
         ("run CONFIG -o /dev/null/run", 2, "/dev/null"),
         ("run CONFIG --resume", 2, "--resume"),
         ("run CONFIG --devices-dir=", 2, "simulation.devices_dir: ''"),
+        ("run .", 2, ".: a folder of neither a run nor a comparison; accepted: one of dprec ls ."),
+        ("run nofile.yaml", 2, "accepted: a file or directory of a run (as in cells/), or a preset: "),
+        ("compare nofile.csv", 2, "accepted: a file of a comparison or of ratings, or a preset: "),
+        ("attack nofile.yaml", 2, "accepted: a file or directory of a run or of a comparison, or a preset: "),
         ("compare CONFIG", 2, "the configuration of a run"),
+        ("compare compare-quick --set seeds=[1,1]", 2, "dprec: --set seeds: 1 twice"),
+        ("compare compare-quick --set epsilons=[0]", 2, "dprec: --set epsilons[0]: 0; "),
+        ("compare compare-quick --only bl-mf", 2, "dprec: --only: no protocol 'bl-mf'; "),
         ("run CONFIG --population 1e6", 2, "--population: an old name; accepted: --users-a-day"),
         ("run CONFIG --population-dir=x", 2, "--population-dir: an old name; accepted: --devices-dir"),
         (
@@ -129,7 +136,11 @@ def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
         ("run CONFIG --set evaluation.relevant_from=6", 2, "evaluation.relevant_from: "),
         ("run CONFIG --set evaluation.lists=0", 2, "evaluation.lists: 0; accepted: at least 1"),
         ("export /nowhere --format csv", 2, "/nowhere: no such directory"),
-        ("export . --format excel", 2, "format: 'excel'; accepted: trec, csv, parquet, latex, bibtex"),
+        (
+            "export . --format excel",
+            2,
+            "dprec: --format: 'excel'; accepted: trec, csv, parquet, latex, bibtex",
+        ),
         ("export .", 2, "--format"),
         ("run CONFIG --set simulation.faults.dropout=1.0", 1, "none of the 40 users"),
     ],
@@ -167,7 +178,7 @@ def test_a_run_for_which_memory_or_the_disk_is_short_says_how_to_go_on(
 
     monkeypatch.setattr(sys.modules["simulation.execution"], "run_in", short)
     finished = dprec("run", config, "-o", tmp_path / "run", "--no-page")
-    again = f"dprec: nothing is finished; --resume -o {tmp_path / 'run'} begins again\n"
+    again = f"dprec: nothing is finished; the same command with --resume -o {tmp_path / 'run'} begins again\n"
     assert (finished.code, finished.err) == (1, f"{again}dprec: {line}\n")
 
 
@@ -183,7 +194,7 @@ def test_a_resumed_run_that_has_not_begun_says_so(
     with monkeypatch.context() as patched:
         patched.setattr(sys.modules["simulation.execution"], "run_in", interrupted)
         finished = dprec(*command)
-    again = f"dprec: nothing is finished; --resume -o {tmp_path / 'run'} begins again\n"
+    again = f"dprec: nothing is finished; the same command with --resume -o {tmp_path / 'run'} begins again\n"
     assert (finished.code, finished.err) == (130, notice + again + "dprec: interrupted\n")
     finished = dprec(*command)
     assert (finished.code, finished.err) == (0, "")
@@ -306,7 +317,7 @@ def test_a_comparison_of_which_nothing_runs_says_where_ones_own_code_raised(
     *_, place = (number for number, words in enumerate(FAILING.splitlines(), 1) if "return {}[key]" in words)
     said = f"a node failed: KeyError: 'user' (own_failing.py, line {place})"
     assert line.startswith("dprec: 1 of 1 cells failed, mine-")
-    assert line.endswith(f": {said}; --resume -o {tmp_path / 'out'} runs them again\n")
+    assert line.endswith(f": {said}; the same command with --resume -o {tmp_path / 'out'} runs them again\n")
 
 
 @pytest.mark.thorough

@@ -37,3 +37,6 @@ def test_a_comparison_is_described_by_what_it_runs(dprec: Any) -> None:
     baselines = ["nothing-sent", "global-mean", "item-average", "sets-only"]
     assert values["protocols"] == ["one-bit-on-device", "plain-mf", "blp-mf", *baselines]
     assert (values["epsilons"], values["per"], values["runs"]) == ([2.0], "rating", 14)
+    mixed = dprec("describe", "compare-quick", "--set", "protocols=[blp-mf, plain-mf, dp-als]").out
+    (budgets,) = (line.split(maxsplit=1)[1].strip() for line in mixed.splitlines() if line.startswith("eps"))
+    assert budgets == "0.5, 1, 3 per rating (blp-mf), per user (dp-als)"

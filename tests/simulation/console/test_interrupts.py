@@ -57,7 +57,7 @@ def test_a_run_that_sigterm_ends_says_how_to_go_on_and_goes_on_to_the_same_bits(
 ) -> None:
     out = tmp_path / "out"
     code, errors = ended_by_sigterm(rounds, out, backend)
-    held = f"dprec: {out} holds the rounds that are finished; --resume -o {out} goes on"
+    held = f"dprec: {out} holds the rounds that are finished; the same command with --resume -o {out} goes on"
     assert (code, errors[-2:]) == (130, [held, "dprec: interrupted"])
     assert all(line.startswith("dprec: ") for line in errors)
     run(rounds, out, overrides=["simulation.backend=local"], resume=True, page=False)

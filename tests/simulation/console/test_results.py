@@ -32,7 +32,7 @@ def test_what_is_judged_otherwise_stands_in_a_table_of_its_own() -> None:
     assert shown == [["stars"], ["signs"], ["elsewhere"], ["apart"]]
     assert str(tables[3].title) == "RMSE, 7 items, b"
     assert texts(tables[0].columns[2].cells) == ["2.5000 ± 0.7071"]
-    assert texts(tables[1].columns[2].cells) == ["0.7000 ± 0.0000"]
+    assert texts(tables[1].columns[2].cells) == ["0.7000"]
     assert comparison_tables(rows[:2])[0].table.title is None
 
 
@@ -80,6 +80,15 @@ def test_eighty_columns_show_accuracy_privacy_and_bytes_both_ways_in_the_order_o
     assert str(shown.table.caption) == f"{known}; *: named above"
     (page, _) = headline_rows(results_of(rows), METRICS[0])
     assert [line[0].replace("\n", "").strip(" *") for line in lines[:4]] == [each.name for each in page]
+
+
+def test_budgets_of_several_units_are_told_apart() -> None:
+    rows = [row("values", 1, rmse=0.9, per="rating"), row("profile", 1, rmse=1.0, per="user")]
+    asked = [comparison_tables(rows, width)[0].table.columns[1] for width in (200, 60)]
+    assert [str(column.header).split() for column in asked] == [["ε", "asked", "per", "rating"]] * 2
+    assert [texts(column.cells) for column in asked] == [["1", "1 per user"], ["1", "1\nper user"]]
+    same = comparison_tables(rows[1:])[0].table.columns[1]
+    assert (str(same.header), texts(same.cells)) == ("ε asked", ["1"])
 
 
 def test_more_room_shows_spreads_intervals_and_more_columns() -> None:

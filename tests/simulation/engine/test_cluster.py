@@ -174,7 +174,9 @@ def test_a_run_whose_cluster_dies_ends_with_one_line_on_how_to_go_on(
     assert run.returncode == 1
     (line,) = (line for line in said.splitlines() if "is gone" in line)
     assert line.startswith(f"dprec: the head of the Ray cluster at {address} is gone")
-    assert line.endswith(f"{out} holds the rounds that are finished; --resume -o {out} goes on")
+    assert line.endswith(
+        f"{out} holds the rounds that are finished; the same command with --resume -o {out} goes on"
+    )
 
 
 @pytest.mark.parametrize(
@@ -201,7 +203,9 @@ def test_a_run_whose_own_ray_dies_ends_in_seconds_with_one_line_on_how_to_go_on(
     assert run.returncode == 1
     assert time.monotonic() - killed < 60
     (line,) = (line for line in said.splitlines() if line.startswith("dprec: Ray's node process died"))
-    assert line.endswith(f"{out} holds the rounds that are finished; --resume -o {out} goes on")
+    assert line.endswith(
+        f"{out} holds the rounds that are finished; the same command with --resume -o {out} goes on"
+    )
 
 
 def children(parent: int, words: str) -> list[int]:

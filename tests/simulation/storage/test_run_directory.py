@@ -271,7 +271,9 @@ def test_a_result_that_cannot_be_written_fails_the_run_and_the_summary_never_app
     monkeypatch.setattr(run_directory, "write_atomically", full_disk)
     with pytest.raises(RunError, match="No space left on device") as caught:
         run(tiny, tmp_path, page=False)
-    assert caught.value.__notes__ == [f"nothing is finished; --resume -o {tmp_path} begins again"]
+    assert caught.value.__notes__ == [
+        f"nothing is finished; the same command with --resume -o {tmp_path} begins again"
+    ]
     assert not (tmp_path / "summary.json").exists()
     assert (tmp_path / "predictions.csv.gz").exists()
 

@@ -222,7 +222,8 @@ def test_an_interrupted_tuning_says_how_to_go_on(
         with pytest.raises(KeyboardInterrupt) as ended:
             tune([quick], tmp_path / "out", 2, space=space)
     assert ended.value.__notes__ == [
-        f"{tmp_path / 'out'} holds the trials that are finished; --resume -o {tmp_path / 'out'} goes on"
+        f"{tmp_path / 'out'} holds the trials that are finished; "
+        f"the same command with --resume -o {tmp_path / 'out'} goes on"
     ]
     (tuned,) = tune([quick], tmp_path / "out", 2, space=space, resume=True)
     assert len(tuned.trials) == 2
