@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dprec.accounting import ComparableUnit
+from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit
 from dprec.errors import plural
 from simulation.analysis.decision import SLACK, GridCell, Limits, candidates, decide, decision_grid
 from simulation.analysis.gains import NOTHING_SENT, POPULARITY, SETS_ONLY, gain_digits, strongest
@@ -126,16 +126,28 @@ def _sentence(
     alike = f" (not significantly worse: {few})" if names else ""
     gained = "" if against is None else f", {against.written} than {against.base}"
     unsure = " (without an interval: it may be chance)" if first and against and against.low is None else ""
-    instead = "" if cell.trust == "local" else "; in the local model none of these protocols protects it"
-    for local in others:
-        if local.best and local.trust == "local" and cell.trust != "local":
-            local_gain = local.against
-            local_words = f"{local.best.title}{f', {local_gain.written}' if local_gain else ''}"
-            local_words = (
-                f"none beats {local_gain.base}" if local_gain and local.nothing_sent_wins else local_words
-            )
-            instead = f"; in the local model {local_words}"
+    instead = _with_less_trust(cell, others, metric, popular)
     return f"{lead}{named}{alike}, {_reached(best, metric)}{gained}{base}{unsure}; {price(best)}{instead}."
+
+
+def _with_less_trust(
+    cell: GridCell, others: Sequence[GridCell], metric: Metric, popular: float | None
+) -> str:
+    """Say what protects as much for who trusts less, and where popularity, without privacy, is better."""
+    less, digits = LEAST_TRUST_FIRST[: LEAST_TRUST_FIRST.index(cell.trust)], gain_digits(metric)
+    said = []
+    for other in (other for trust in reversed(less) for other in others if other.trust == trust):
+        assert other.best is not None, "a choice without a protocol"
+        reached = other.best.mean(metric.column)
+        named = f"{other.best.title} {number(reached, digits)}"
+        if other.against is not None and other.nothing_sent_wins:
+            named = f"none beats {other.against.base}"
+        elif popular is not None and reached is not None and metric.better(popular, reached):
+            named += ", below popularity"
+        said.append(f"in the {other.trust} model {named}")
+    if less and not any(other.trust == "local" for other in others):
+        said.append("in the local model none of these protocols protects it")
+    return "".join(f"; {words}" for words in said)
 
 
 def _reached(result: ProtocolResult, metric: Metric) -> str:

@@ -170,6 +170,16 @@ CASES: dict[str, tuple[list[Lines], str]] = {
         [QUIET, whole("local", 4.0, "local", 1.05, 1.05), whole("sums", 4.0, "secure-aggregation", 0.9, 0.9)],
         "user",
     ),
+    "less trust, and popularity": (
+        [
+            QUIET,
+            baseline("popularity", 0.97, 0.97),
+            whole("local", 4.0, "local", 1.0, 1.0),
+            whole("mixed", 4.0, "shuffle", 0.95, 0.95),
+            whole("sums", 4.0, "central", 0.9, 0.9),
+        ],
+        "user",
+    ),
     "nobody but the trusted protects it": (
         [QUIET, lines("sums", 4.0, "central", 0.9, hides_rated_items=True, epsilon_composed_max=4.0)],
         "user",
