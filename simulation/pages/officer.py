@@ -300,16 +300,31 @@ def _withdrawn(subject: Subject) -> Iterator[str]:
         yield _WITHDRAWN[subject.result.needed_trust]
 
 
-_KNOWN: dict[Status, str] = {
-    "proved": "All ε above, by mathematics, whatever is known besides or done later with what was sent.",
+_UNPROVED: dict[Status, str] = {
     "claimed": "Less than the paper claims: its proof has a gap.",
     "declared": "Nothing: ε is the word of whoever wrote the code.",
     "none": "Nothing, and nothing is promised.",
 }
 
+_PROVED: dict[Trust, str] = {
+    "local": "whatever is known besides or done later with what was sent.",
+    "shuffle": "provided one shuffler is honest and the other reports are drawn as the protocol says.",
+    "secure-aggregation": "provided the server follows the protocol{helped} and the masks hold, which is "
+    "cryptography.",
+    "central": "against everybody except the server.",
+}
+"""Under which condition a proof holds."""
+
 
 def _known(subject: Subject) -> Iterator[str]:
-    yield _KNOWN[subject.result.status]
+    result = subject.result
+    if result.status != "proved":
+        yield _UNPROVED[result.status]
+        return
+    colluders = subject.stated.colluders
+    helped = "" if colluders is None else f", at most {plural(colluders, 'device')} help it"
+    trust: Trust = "local" if subject.silent else result.needed_trust
+    yield f"All ε above, by mathematics, {_PROVED[trust].format(helped=helped)}"
 
 
 @dataclass(frozen=True)
