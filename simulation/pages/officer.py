@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -204,9 +205,21 @@ def _meaning(subject: Subject) -> Iterator[str]:
         apart, with_delta = between
         delta = max(delta, with_delta)
         yield f"Which of two profiles a user has: ε = {loss(apart)}{_with(with_delta)}, {guess(apart)}."
+    yield from _failing(result, delta)
+
+
+def _failing(result: ProtocolResult, delta: float) -> Iterator[str]:
+    """Yield for how many users a loss may not hold: as a chance that it is any, below one."""
     users = result.mean(REPRESENTS) or result.mean(USERS)
-    if delta and users:
-        yield f"δ × {users:,.0f} users = {delta * users:.2g}: for so many people ε may fail, on average."
+    if not delta or not users:
+        return
+    failing = delta * users
+    means = f"expect ε to fail for at most {failing:,.3g} people"
+    if failing < 1:
+        # Rounded up; what is more likely than not is no 1 in a number.
+        chance = f"{100 * failing:.0f} %" if failing > 0.5 else f"1 in {math.floor(1.000001 / failing):,}"
+        means = f"a chance of at most {chance} that ε fails for anybody"
+    yield f"δ × {users:,.0f} users = {failing:.2g}: {means}."
 
 
 def _with(delta: float) -> str:
@@ -227,8 +240,9 @@ def _repeated(subject: Subject) -> Iterator[str]:
         yield f"{subject.least}: ε = {loss(times * rating)}, {guess(times * rating)}."
     basic = result.epsilon("user")
     total = times * (epsilon if basic is None else basic)
-    at_delta = _with(times * delta if basic is None else 0.0)
-    yield f"The busiest user, added up: ε = {loss(total)}{at_delta}, {guess(total)}."
+    added = times * delta if basic is None else 0.0
+    yield f"The busiest user, added up: ε = {loss(total)}{_with(added)}, {guess(total)}."
+    yield from _failing(result, added)
     composed = terms.epsilon_repeated
     if composed is None and result.composed is not None:
         yield f"A sharper count has no figure at δ = {delta:g}; the sum holds."

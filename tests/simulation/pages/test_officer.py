@@ -66,7 +66,7 @@ def test_a_promise_per_rating(tmp_path: Path) -> None:
     assert answered[GUESS] == [
         "One rating: ε = 1, 73 %.",
         "All values that the busiest user sends: ε = 7.5 with δ = 1e-06, certainty (> 99.9 %).",
-        "δ × 120 users = 0.00012: for so many people ε may fail, on average.",
+        "δ × 120 users = 0.00012: a chance of at most 1 in 8,333 that ε fails for anybody.",
     ]
     (rating, basic, composed) = answered[YEAR]
     assert rating == "One rating: ε = 52, certainty (> 99.9 %)."
@@ -139,7 +139,7 @@ def test_who_sees_what_and_what_can_be_deleted(
 def test_the_accountant_may_have_no_figure_for_repetitions(tmp_path: Path) -> None:
     unknown = {"repetitions": 52}
     answered = asked_of(tmp_path, {**WHOLE, "terms": unknown}, trust="central")
-    assert answered[YEAR][1:] == [
+    assert answered[YEAR][2:] == [
         "A sharper count has no figure at δ = 1e-06; the sum holds.",
         "Which of two profiles a user has: ε = 110.4 with δ = 5.2e-05, certainty (> 99.9 %).",
     ]
@@ -150,10 +150,11 @@ def test_whole_profiles_in_sums(tmp_path: Path) -> None:
     assert answered[GUESS] == [
         "Whether the busiest user has this profile or none: ε = 1 with δ = 1e-06, 73 %.",
         "Which of two profiles a user has: ε = 2.123 with δ = 1e-06, 89 %.",
-        "δ × 120 users = 0.00012: for so many people ε may fail, on average.",
+        "δ × 120 users = 0.00012: a chance of at most 1 in 8,333 that ε fails for anybody.",
     ]
     assert answered[YEAR] == [
         "The busiest user, added up: ε = 52 with δ = 5.2e-05, certainty (> 99.9 %).",
+        "δ × 120 users = 0.0062: a chance of at most 1 in 160 that ε fails for anybody.",
         "By a sharper count: ε = 9.095 with δ = 1e-06, certainty (> 99.9 %).",
         "Which of two profiles a user has: ε = 21.31 with δ = 1e-06, certainty (> 99.9 %).",
     ]
@@ -207,6 +208,19 @@ def test_a_proof_rests_on_whom_one_trusts(
 ) -> None:
     answered = asked_of(tmp_path, {**WHOLE, "terms": {**TERMS, **terms}}, trust=trust)
     assert answered["What is proved?"] == [f"All ε above, by mathematics, {provided}."]
+
+
+@pytest.mark.parametrize(
+    ("users", "said"),
+    [
+        (200_000, "0.2: a chance of at most 1 in 5 that ε fails for anybody"),
+        (700_000, "0.7: a chance of at most 70 % that ε fails for anybody"),
+        (10_400_000, "10: expect ε to fail for at most 10.4 people"),
+    ],
+)
+def test_a_delta_counts_people(tmp_path: Path, users: int, said: str) -> None:
+    answered = asked_of(tmp_path, {**WHOLE, "dataset.represents": users}, trust="central")
+    assert answered[GUESS][-1] == f"δ × {users:,} users = {said}."
 
 
 def test_lists_are_of_items(tmp_path: Path) -> None:
