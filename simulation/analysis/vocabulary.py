@@ -228,8 +228,8 @@ def server_sees(
     if not spends:
         return "rated items only"
     if hides_rated_items:
-        return "noisy messages, not whose" if trust == "shuffle" else "noise only"
-    return "items and noise, not whose" if unlinked else "rated items, noise"
+        return "noisy messages without senders" if trust == "shuffle" else "noise only"
+    return "items and noise without senders" if unlinked else "rated items, noise"
 
 
 def data_in_words(dataset: Mapping[str, Any], *, lists: bool) -> str:

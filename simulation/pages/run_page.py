@@ -175,7 +175,7 @@ def _left_out(summary: Summary) -> list[str]:
         )
     counts = (("user", dataset.users_only_in_test), ("item", dataset.items_only_in_test))
     if unknown := [plural(count, entity) for entity, count in counts if count]:
-        notes.append(f"Only in the test ratings, never in the training ratings: {listed(unknown)}.")
+        notes.append(f"Only in the test part, never in the train part: {listed(unknown)}.")
     return notes
 
 

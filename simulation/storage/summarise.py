@@ -16,7 +16,7 @@ from dprec.accounting import note_on_delta
 from dprec.binarization import is_binary
 from dprec.components import deviations, kind_of, reference_of, sources_of, user_defined_classes
 from dprec.datasets import Dataset
-from dprec.protocols.base import declaring
+from dprec.protocols.base import Protocol, declaring
 from dprec.rating_rows import Reading
 from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
 from dprec.splits import validation_split
@@ -210,16 +210,24 @@ def _privacy(
 def _terms(config: RunConfig, outcome: ServerOutcome, traffic: Columns) -> Terms:
     assumed = asdict(outcome.guarantee.assumes)
     if config.schedule is not None:
-        return Terms(**assumed)
+        return Terms(**assumed, collections=-(-len(outcome.rounds) // config.schedule.periods_each))
     user = int(traffic["epsilon_composed"].argmax())
     again, delta = outcome.accountant.of_user(user, REPETITIONS), config.protocol.delta
     any_two = again.between_profiles(delta)[0] if outcome.guarantee.hides_rated_items else math.inf
     return Terms(
         **assumed,
         repetitions=REPETITIONS,
+        increments=_increments(config.protocol),
         epsilon_repeated=_finite(again.get_epsilon(delta)[0]),
         any_two_repeated=_finite(any_two),
     )
+
+
+def _increments(protocol: Protocol) -> bool:
+    """Return whether a schedule may have everything answered once; see `simulation.scheduled`."""
+    own = protocol.privacy is not None and protocol.privacy.own
+    one_shot = protocol.of_single_ratings
+    return not own and one_shot is not None and one_shot.guard is None
 
 
 def _spread(losses: NDArray[np.float64]) -> LossSpread:
@@ -273,9 +281,10 @@ def _notes(config: RunConfig, train: Ratings, test: Ratings) -> Iterator[str]:
         tested_profiles = held_by_tested(train, test)
         every = train.count + test.count + (0 if tested_profiles is train else tested_profiles.count)
         split = " ".join([config.split.kind, *chosen])
-        yield f"To test on: {test.count:,} of {every:,} ratings (split: {split})."
+        what = "pairs" if train.scale.implicit else "ratings"
+        yield f"To test on: {test.count:,} of {every:,} {what} (split: {split})."
         if validation_split(config.dataset, config.split) is not None:
-            yield "The validation ratings are in neither part: only dprec tune reads them."
+            yield "The validation part is in neither: only dprec tune reads it."
     if isinstance(test, ColdRatings):
         yield (
             f"Accuracy is that of {int((test.counts > 0).sum()):,} users who took no part: they sent nothing "

@@ -66,7 +66,7 @@ def test_one_comparison_is_asked_for(directory: Path | None, data: str | None, w
         (
             ("--hide-items", "--without", "secure-aggregation"),
             "best-shuffle-per-user",
-            "the server sees noisy messages, not whose",
+            "the server sees noisy messages without senders",
         ),
         (
             ("--trust", "shuffle", "--without", "shuffle"),
