@@ -49,6 +49,28 @@ def check_packages(packages: Sequence[str] = PACKAGES) -> None:
                 raise InputError(where, found, "another name, or another directory to start in")
 
 
+def memory_limit() -> int | None:
+    """Return the bytes of addresses that this process may have; None without a limit."""
+    with suppress(ImportError):
+        import resource  # which not every system has
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        return None if limit == resource.RLIM_INFINITY else limit
+    return None
+
+
+def check_memory() -> None:
+    """Raise InputError where Polars and Numba cannot be loaded: they end in thousands of lines."""
+    limit = memory_limit()
+    if limit is not None and limit < _LEAST_MEMORY:
+        least = f"at least {_LEAST_MEMORY / 1e9:g} GB"
+        raise InputError("memory", f"a limit of {limit / 1e9:.3g} GB", f"{least}, or none: {NO_LIMIT}")
+
+
+_LEAST_MEMORY = 600_000_000
+NO_LIMIT = "ulimit -v unlimited"
+
+
 def interrupt_once(number: int, frame: FrameType | None) -> NoReturn:
     """Interrupt the program, and ignore what follows: half of an orderly end shows tracebacks, as Ray does.
 
@@ -85,7 +107,8 @@ def collect_rarely() -> None:
 
 
 def run_command_line(command_line: str = COMMAND_LINE, packages: Sequence[str] = PACKAGES) -> None:
-    """Check some packages, then run the command line of a module, which exits."""
+    """Check memory and some packages, then run the command line of a module, which exits."""
+    check_memory()
     return_memory()
     collect_rarely()
     # Who ignores them, as in the background of a shell, goes on ignoring them.

@@ -19,6 +19,9 @@ from dprec.errors import InputError, SettingError, shown
 from dprec.rating_rows import Identifiers, RatingRows, Reading, in_one_space
 from dprec.ratings import Ratings, RatingScale
 
+OR_WITHOUT_TIMES = ", or a split that needs none, such as holdout"
+"""What else is accepted of data without times, unless a schedule needs them."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -108,8 +111,8 @@ class Dataset(Options):
 
         Raises InputError when there are no times, or as for `load`.
         """
-        accepted = "data with times, or a split that needs none, such as holdout"
-        raise SettingError("", f"{self.kind}, which comes without times", accepted)
+        found = f"{self.kind}, which comes without times"
+        raise SettingError("", found, f"data with times{OR_WITHOUT_TIMES}")
 
     def load_changes(self) -> Ratings | None:
         """Return what was rated once more, later: of the same users and items, with times; None if nothing.

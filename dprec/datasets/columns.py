@@ -12,7 +12,7 @@ from pydantic import BeforeValidator
 
 from dprec.arrays import Floats, Ints
 from dprec.components import Options, as_tuple, option, plain
-from dprec.datasets.base import as_typed
+from dprec.datasets.base import OR_WITHOUT_TIMES, as_typed
 from dprec.datasets.foreign import RESHAPED, of_one_item
 from dprec.errors import InputError, SettingError, plural
 from dprec.rating_rows import RatingRows, Reading
@@ -181,8 +181,6 @@ ABSENT = "none"
 _WIDE = 10
 """Columns from which on a table may be a matrix with a column for each item."""
 
-_WITHOUT_TIMES = "data with times, or a split that needs none, such as holdout"
-
 _CUT = re.compile(r"-?\d([.,]\d+)?[Ee]\+\d{2,}")
 """A long number as a spreadsheet shows it, in place of its digits."""
 
@@ -257,7 +255,11 @@ class RatingColumns(Options):
         """
         times: tuple[Role, ...] = ("timestamp",) if timed else ()
         if timed and not self.has_times(header):
-            raise SettingError("timestamp_column", f"{source}: no column of times", _WITHOUT_TIMES)
+            taken = {place for role in ROLES for place in candidates(role, header)}
+            free = [repr(name) for n, name in enumerate(header) if name.strip() and n not in taken]
+            named = f"{self.written({'timestamp_column': 'NAME'})}, one of {_listed(free)}"
+            accepted = f"{named if free else 'data with times'}{OR_WITHOUT_TIMES}"
+            raise SettingError("timestamp_column", f"{source}: no column of times", accepted)
         chosen: dict[int, Role] = {}
         unclear: list[Role] = []
         for role in (*(ROLES if self.has_ratings(header) else ROLES[:2]), *times):

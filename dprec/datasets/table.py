@@ -206,7 +206,7 @@ class DelimitedColumns(RatingColumns, FileDataset):
         numeric = [place for place, cells in columns_below.items() if all(map(is_number, cells))]
         read = self._with_times(first, _dated(columns_below))
         try:
-            return read._placed(layout, first, start, timed, numeric or None), None
+            return read._placed(layout, first, start, timed, numeric if columns_below else None), None
         except SettingError as error:
             raise self._without_header(error, first) from None
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from dprec.errors import InputError
 from dprec.progress import Progress, silent
+from dprec.start import NO_LIMIT, memory_limit
 
 if TYPE_CHECKING:
     from numba.core.types import Type
@@ -120,13 +121,11 @@ def _numba() -> Any:
     except ImportError:
         return None
     except OSError as error:
-        import resource  # which not every system has
-
-        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-        if limit == resource.RLIM_INFINITY:
+        limit = memory_limit()
+        if limit is None:
             raise
         found = f"a limit of {limit / 1e9:.2g} GB, within which Numba cannot be loaded"
-        raise InputError("memory", found, "a larger limit, or none: ulimit -v unlimited") from error
+        raise InputError("memory", found, f"a larger limit, or none: {NO_LIMIT}") from error
     return numba
 
 

@@ -70,7 +70,7 @@ class PickingProtocol(Protocol):
     )
     predicts: Predicts = option("Who predicts.", "device")
     max_bytes_up: int = option(
-        "Bytes that a user sends at most; what needs more is not taken.", 300_000, ge=1
+        "Bytes of payload that a user sends at most; what needs more is not taken.", 300_000, ge=1
     )
     max_bytes_down: int | None = option(MAX_BYTES_DOWN, None, ge=1)
     adjacency: Adjacency = option(COMPARED.format("more"), "add-or-remove-one")

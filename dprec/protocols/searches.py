@@ -31,7 +31,7 @@ FEWEST = "Items that every set counts as having at least, which bounds what one 
 
 NOTHING_PUBLIC = "Nothing is public about the items, so they are ordered by popularity alone (dataset.items)."
 
-MAX_BYTES_UP = "Bytes that a device sends at most, of all rounds together; tables are no larger than that."
+MAX_BYTES_UP = "Bytes of payload that a device sends at most, in all rounds; tables are no larger than that."
 
 LEAST_DEVIATION = 1e-6
 """Where there is no noise: contributions are integer multiples of less."""

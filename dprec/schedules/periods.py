@@ -9,7 +9,8 @@ import numpy as np
 from dprec.arrays import AnyInts, Bools, Ints, Uint8s, places_of
 from dprec.components import option
 from dprec.datasets import Dataset
-from dprec.errors import SettingError, within
+from dprec.datasets.base import OR_WITHOUT_TIMES
+from dprec.errors import InputError, SettingError, within
 from dprec.ratings import Ratings
 from dprec.splits import Split
 
@@ -167,7 +168,12 @@ class ByPeriod(Split):
     def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
         """Return the ratings of all periods, and those that are judged; see `Periods`."""
         with within("dataset"):
-            timed = dataset.load_timed()
+            try:
+                timed = dataset.load_timed()
+            except InputError as error:
+                where = error.key if isinstance(error, SettingError) else error.where
+                accepted = error.accepted.removesuffix(OR_WITHOUT_TIMES)
+                raise type(error)(where, error.found, accepted) from None
         with within("schedule"):
             periods = Periods.of(timed, self.days, self.most)
             judged = periods.all_judged

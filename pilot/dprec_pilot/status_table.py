@@ -33,6 +33,7 @@ def print_status(status: PilotStatus, *, as_json: bool) -> None:
 
     columns = [
         text_column("user", lambda each: each.user),
+        text_column("folder", lambda each: each.folder, rank=2),
         text_column("device", _device, rank=1),
         text_column("last seen", lambda each: each.last_seen and f"{each.last_seen:%Y-%m-%d %X}", rank=3),
         *map(of, status.runs[-_LAST_RUNS:]),

@@ -27,6 +27,7 @@ from simulation.analysis.protocol_results import (
     ComparisonFiles,
     ProtocolResult,
     metrics_of,
+    notes_on_delta,
     read_comparison,
 )
 from simulation.analysis.vocabulary import Metric, grouped_by, listed, loss, number, protected
@@ -267,6 +268,7 @@ def advice_lines(advice: Advice) -> list[str]:
         f"  {best.trust} model; the server sees {best.server_sees}",
         *_revealed(best, limits),
         *_guesses(best, limits),
+        *(f"  {note}" for note in notes_on_delta(limits.delta or 0.0, [best])),
     ]
     course = advice.course
     lines += [f"  users needed to beat {course.base}: {course.users_needed}"] if course else []

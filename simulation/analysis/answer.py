@@ -221,7 +221,7 @@ def _between(epsilon: float, result: ProtocolResult) -> float | None:
     return epsilon if not has_column and result.trust == "local" else result.any_two
 
 
-def guess(epsilon: float) -> str:
+def guess(epsilon: float, beyond: str = "certainty (> 99.9 %)") -> str:
     """Write how sure a guesser is at most afterwards of what was as likely as not: e^ε / (1 + e^ε)."""
     percent = 100 / (1 + math.exp(-epsilon))
-    return "certainty (> 99.9 %)" if percent > 99.9 else f"{percent:.{1 if percent > 99 else 0}f} %"
+    return beyond if percent > 99.9 else f"{percent:.{1 if percent > 99 else 0}f} %"

@@ -14,7 +14,7 @@ _TITLES = {
     "query.report": ("request", "report"),
     "query.count": ("groups of items", "noisy counts"),
     "train": ("item factors", "report on their gradient"),
-    "train.statistics": ("what is known of the items", "sums over the user's ratings"),
+    "train.statistics": ("what is known of the items", "the user's part of the sums"),
     "train.update": ("model", "update of the model"),
     "train.slopes": ("entries at the rated items", "noisy slopes"),
     "query.deliver": ("final model", "receipt"),
@@ -80,9 +80,10 @@ def drawing_of(run: RunRecord) -> Drawing | None:
         network = size(float(run.traffic[f"{way}link_network_bytes"][0]))
         return f"{way}: {payload:,} bytes, {message:,} in messages, {network} on the network"
 
+    what = "rating" if run.summary.dataset.scale else "item"
     user = f"user {user_messages.user}" if run.made_up else "one user"
     return Drawing(
-        user=f"{user}, {plural(user_messages.ratings, 'rating')}",
+        user=f"{user}, {plural(user_messages.ratings, what)}",
         steps=[_step(of_kind, run.summary.privacy.trust) for of_kind in user_messages.messages],
         totals=(total("up"), total("down")),
         server_sees=result_of(run.summary).server_sees,

@@ -230,11 +230,11 @@ def server_sees(
     if not spends:
         return "rated items only"
     if hides_rated_items:
-        return "noisy messages, not whose" if trust == "shuffle" else "noise only"
-    return "items and noise, not whose" if unlinked else "rated items, noise"
+        return "noisy messages without senders" if trust == "shuffle" else "noise only"
+    return "items and noise without senders" if unlinked else "rated items, noise"
 
 
-def data_in_words(dataset: Mapping[str, Any], *, lists: bool) -> str:
+def data_in_words(dataset: Mapping[str, Any], *, lists: bool, tested_on: str = "held-out") -> str:
     """Describe the population and its ratings, or its sets of items, by the keys of a summary's data set."""
     counts = [dataset.get(key) for key in ("users", "items", "train_ratings", "test_ratings")]
     if None in counts:
@@ -243,7 +243,7 @@ def data_in_words(dataset: Mapping[str, Any], *, lists: bool) -> str:
     people, tested = f"{users:,} people and their {train:,} ratings of {items:,} items", "ratings"
     if lists:
         people, tested = f"{users:,} people with {train:,} items in their sets, of {items:,}", "items"
-    return f"{people} ({dataset['kind']}); accuracy is measured on {test:,} held-out {tested}."
+    return f"{people} ({dataset['kind']}); accuracy is measured on {test:,} {tested_on} {tested}."
 
 
 def unit_in_words(unit: ComparableUnit, *, lists: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Generator, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from simulation.configuration.models import EvaluationOptions, RunConfig
 from simulation.engine.choosing import cells_use_ray
 from simulation.engine.grids import START_SECONDS
 from simulation.engine.ray_cluster import cluster_address, connected_to_ray, why_lost, working_nodes
+from simulation.engine.session import temporary_folder
 from simulation.evaluation import Evaluator
 from simulation.execution import SideData, prepared_ratings, run_prepared
 from simulation.storage.directories import CONFIG, SUMMARY
@@ -178,8 +180,14 @@ def run_cell(shared: SharedRatings, config: bytes, place: str, recorded: bytes) 
     return CellEnd(failure, perf_counter() - started, record if directory is None else None)
 
 
-def run_together(shared: SharedRatings, jobs: Sequence[Job]) -> list[CellEnd]:
-    """Run cells in this process, one after the other; see `run_cell`."""
+def run_together(shared: SharedRatings, jobs: Sequence[Job], scratch: str) -> list[CellEnd]:
+    """Run cells in this process, one after the other; see `run_cell`.
+
+    ``scratch``: where temporary folders are made, if this node has it. They outlast a worker that is killed,
+    and its owner deletes them.
+    """
+    if Path(scratch).is_dir():
+        tempfile.tempdir = scratch
     return [run_cell(shared, *job) for job in jobs]
 
 
@@ -229,7 +237,7 @@ def _on_ray(
     queue, needed = CellQueue(cells), Counter(ratings_key(cell.config) for cell in cells)
     ratings: dict[RatingsKey, Any] = {}
     running: dict[Any, list[Cell]] = {}
-    with connected_to_ray(jobs) as usable:
+    with temporary_folder() as scratch, connected_to_ray(jobs) as usable:
         remote: Any = ray.remote(num_cpus=1, max_retries=_ATTEMPTS - 1, scheduling_strategy="SPREAD")
         task = remote(run_together)
         while queue or running:
@@ -242,7 +250,7 @@ def _on_ray(
                 ]
                 try:
                     ratings[key] = ratings.get(key) or ray.put(SharedRatings.load(*key))
-                    running[task.remote(ratings[key], jobs_of)] = together
+                    running[task.remote(ratings[key], jobs_of, str(scratch))] = together
                     continue
                 except InputError as error:
                     ends = [CellEnd(str(error)) for _ in together]

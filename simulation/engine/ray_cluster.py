@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_info
 import dprec
 from clients.places import place_of
 from dprec.errors import LESS_MEMORY, InputError, RunError, one_line, shown
-from dprec.start import PACKAGES
+from dprec.start import NO_LIMIT, PACKAGES, memory_limit
 from simulation.engine.grids import START_SECONDS
 from simulation.engine.head_watch import head_watched, own_node_watched
 
@@ -253,7 +253,11 @@ def _connect(address: str, **options: Any) -> None:
                     f"Ray {ray_here} and Python {python_here}",
                 )
                 raise RunError(f"the Ray cluster at {address} has {there}, not {here}") from error
-        raise RunError(f"Ray did not start: {one_line(error)}; {WITHOUT_RAY} does without it") from error
+        likely, limit = "", memory_limit()
+        if limit is not None:
+            likely = f"; likely for the limit on memory of {limit / 1e9:.2g} GB ({NO_LIMIT} lifts it)"
+        without = f"{WITHOUT_RAY}, or --jobs 1 of a comparison, does without it"
+        raise RunError(f"Ray did not start: {one_line(error)}{likely}; {without}") from error
 
 
 @contextmanager

@@ -67,8 +67,20 @@ def temporary_folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder)
+        _remove(folder)
         os.close(opened)
+
+
+def _remove(folder: Path) -> None:
+    """Delete a folder; workers of Ray that are killed may write there for a moment."""
+    deadline = time.monotonic() + _STOP_SECONDS
+    while True:
+        try:
+            return shutil.rmtree(folder)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_POLL_SECONDS)
 
 
 def clear_abandoned() -> None:

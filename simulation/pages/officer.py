@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,17 @@ class Subject:
         return self.terms or Assumptions()
 
     @property
+    def scheduled(self) -> bool:
+        """Whether its collections are those of a schedule."""
+        return self.terms is not None and self.terms.repetitions is None
+
+    @property
+    def busiest(self) -> str:
+        """The user who loses most, in words."""
+        all_take_part = self.scheduled or (self.summary is not None and self.summary.devices == "deployed")
+        return "the busiest user" if all_take_part else "the busiest user of the train part"
+
+    @property
     def least(self) -> str:
         """The least that is protected, in words."""
         return "One item, in the set or not" if self.result.lists else "One rating"
@@ -72,7 +84,7 @@ class Subject:
 
 
 NO_PERSONAL_DATA = (
-    "This page names no user and shows nobody's ratings; files of the runs beside it do, such as "
+    "This page names no user and shows nobody's data; files of the runs beside it do, such as "
     "predictions.csv.gz."
 )
 """What a page holds that shows figures over users alone."""
@@ -109,7 +121,7 @@ def _scale_read_off(subjects: Sequence[Subject]) -> list[str]:
 
 def _lines(sentences: Iterator[str]) -> Markup:
     """Return sentences below each other, in which no figure goes on in the next line."""
-    lines = (re.sub(r"(?<=[εδ]) = | (?=%)|(?<=>) ", _unbroken, sentence) for sentence in sentences)
+    lines = (re.sub(r"(?<=[εδ]) = | (?=%)", _unbroken, sentence) for sentence in sentences)
     return Markup("").join(Markup("<div>{}</div>").format(sentence) for sentence in lines) or Markup(DASH)
 
 
@@ -122,10 +134,9 @@ _FOR_ALL = (
     "which can refute a promise but not prove it.",
     "Assumed: the app on the device, which its operator writes and updates, does what is stated here and "
     "draws its noise in secret; a simulation draws it from a seed.",
-    "A device that leaves sends nothing more; no ε is refunded.",
+    "A device that leaves sends nothing more; what it has sent still counts in full.",
     "Out of scope: traffic analysis, the operating system of a device, and settings chosen on private data.",
-    "Repetitions above draw anew; only a schedule (increments) that answers about everything once and "
-    "repeats the answer costs nothing more.",
+    "Repetitions above draw anew.",
 )
 """What holds of all protocols."""
 
@@ -137,6 +148,8 @@ def _seen(subject: Subject) -> Iterator[str]:
     yield f"The server: {subject.result.server_sees}, and which devices take part."
     if subject.stated.named_sets:
         yield "Rated items go to it under the user's name, reports of ratings without one."
+    if subject.scheduled and (not subject.result.hides or subject.result.needed_trust == "central"):
+        yield "It sees in which period each item was rated."
     if subject.stated.budgets_seen:
         yield "It sees each user's ε too, which nothing protects."
     if subject.stated.proxy:
@@ -188,25 +201,41 @@ def _assumed(subject: Subject) -> Iterator[str]:
         yield f"At least 1 of {terms.shufflers} shufflers is honest."
 
 
+def _sure(epsilon: float) -> str:
+    return guess(epsilon, beyond="no useful bound (above 99.9 %)")
+
+
 def _meaning(subject: Subject) -> Iterator[str]:
     result, rating = subject.result, subject.result.epsilon("rating")
     if rating:
         rated_or_not = ", given or not" if result.hides and not result.lists else ""
-        yield f"{subject.least}{rated_or_not}: ε = {loss(rating)}, {guess(rating)}."
+        yield f"{subject.least}{rated_or_not}: ε = {loss(rating)}, {_sure(rating)}."
     if subject.loss is None:
         yield "Everything that a user sends: no ε is proved."
         return
     epsilon, delta = subject.loss
-    what = guessed(epsilon, "user", result).replace("a user", "the busiest user")
-    yield f"{what[0].upper()}{what[1:]}: ε = {loss(epsilon)}{_with(delta)}, {guess(epsilon)}."
+    what = guessed(epsilon, "user", result).replace("a user", subject.busiest)
+    yield f"{what[0].upper()}{what[1:]}: ε = {loss(epsilon)}{_with(delta)}, {_sure(epsilon)}."
     between = subject.between
     if between is not None and loss(between[0]) != loss(epsilon):
         apart, with_delta = between
         delta = max(delta, with_delta)
-        yield f"Which of two profiles a user has: ε = {loss(apart)}{_with(with_delta)}, {guess(apart)}."
+        yield f"Which of two profiles a user has: ε = {loss(apart)}{_with(with_delta)}, {_sure(apart)}."
+    yield from _failing(result, delta)
+
+
+def _failing(result: ProtocolResult, delta: float) -> Iterator[str]:
+    """Yield for how many users a loss may not hold: as a chance that it is any, below one."""
     users = result.mean(REPRESENTS) or result.mean(USERS)
-    if delta and users:
-        yield f"δ × {users:,.0f} users = {delta * users:.2g}: for so many people ε may fail, on average."
+    if not delta or not users:
+        return
+    failing = delta * users
+    means = f"expect ε to fail for at most {failing:,.3g} people"
+    if failing < 1:
+        # Rounded up; what is more likely than not is no 1 in a number.
+        chance = f"{100 * failing:.0f} %" if failing > 0.5 else f"1 in {math.floor(1.000001 / failing):,}"
+        means = f"a chance of at most {chance} that ε fails for anybody"
+    yield f"δ × {users:,.0f} users = {failing:.2g}: {means}."
 
 
 def _with(delta: float) -> str:
@@ -220,21 +249,25 @@ def _repeated(subject: Subject) -> Iterator[str]:
     if subject.silent or subject.loss is None or terms is None:
         return
     if terms.repetitions is None:
-        yield "The figures above count all collections of the schedule."
+        collections = plural(terms.collections, "collection") if terms.collections else "collections"
+        yield f"The figures above count all {collections} of the schedule."
         return
     times, epsilon, delta = terms.repetitions, subject.loss[0], result.delta or 0.0
     if rating := result.epsilon("rating"):
-        yield f"{subject.least}: ε = {loss(times * rating)}, {guess(times * rating)}."
+        yield f"{subject.least}: ε = {loss(times * rating)}, {_sure(times * rating)}."
     basic = result.epsilon("user")
     total = times * (epsilon if basic is None else basic)
-    at_delta = _with(times * delta if basic is None else 0.0)
-    yield f"The busiest user, added up: ε = {loss(total)}{at_delta}, {guess(total)}."
+    added = times * delta if basic is None else 0.0
+    yield f"{subject.busiest.capitalize()}, added up: ε = {loss(total)}{_with(added)}, {_sure(total)}."
+    yield from _failing(result, added)
     composed = terms.epsilon_repeated
     if composed is None and result.composed is not None:
-        yield f"A sharper count has no figure at δ = {delta:g}; the sum holds."
+        yield f"A more exact calculation has no figure at δ = {delta:g}; the sum holds."
     elif composed is not None and loss(composed) != loss(total):
-        yield f"By a sharper count: ε = {loss(composed)}{_with(delta)}, {guess(composed)}."
+        yield f"By a more exact calculation: ε = {loss(composed)}{_with(delta)}, {_sure(composed)}."
     yield from _any_two_repeated(subject, times, total if composed is None else min(total, composed))
+    if terms.increments:
+        yield "A schedule (increments) that answers about all once and repeats the answer costs nothing more."
 
 
 def _any_two_repeated(subject: Subject, times: int, epsilon_of_one: float) -> Iterator[str]:
@@ -247,7 +280,7 @@ def _any_two_repeated(subject: Subject, times: int, epsilon_of_one: float) -> It
     if counted is not None and loss(counted) != loss(epsilon):
         epsilon, delta = counted, subject.result.delta or 0.0
     if loss(epsilon) != loss(epsilon_of_one):
-        yield f"Which of two profiles a user has: ε = {loss(epsilon)}{_with(delta)}, {guess(epsilon)}."
+        yield f"Which of two profiles a user has: ε = {loss(epsilon)}{_with(delta)}, {_sure(epsilon)}."
 
 
 def _told(subject: Subject) -> Iterator[str]:
@@ -300,16 +333,31 @@ def _withdrawn(subject: Subject) -> Iterator[str]:
         yield _WITHDRAWN[subject.result.needed_trust]
 
 
-_KNOWN: dict[Status, str] = {
-    "proved": "All ε above, by mathematics, whatever is known besides or done later with what was sent.",
+_UNPROVED: dict[Status, str] = {
     "claimed": "Less than the paper claims: its proof has a gap.",
     "declared": "Nothing: ε is the word of whoever wrote the code.",
     "none": "Nothing, and nothing is promised.",
 }
 
+_PROVED: dict[Trust, str] = {
+    "local": "whatever is known besides or done later with what was sent.",
+    "shuffle": "provided one shuffler is honest and the other reports are drawn as the protocol says.",
+    "secure-aggregation": "provided the server follows the protocol{helped} and the masks hold, which is "
+    "cryptography.",
+    "central": "against everybody except the server.",
+}
+"""Under which condition a proof holds."""
+
 
 def _known(subject: Subject) -> Iterator[str]:
-    yield _KNOWN[subject.result.status]
+    result = subject.result
+    if result.status != "proved":
+        yield _UNPROVED[result.status]
+        return
+    colluders = subject.stated.colluders
+    helped = "" if colluders is None else f", at most {plural(colluders, 'device')} help it"
+    trust: Trust = "local" if subject.silent else result.needed_trust
+    yield f"All ε above, by mathematics, {_PROVED[trust].format(helped=helped)}"
 
 
 @dataclass(frozen=True)

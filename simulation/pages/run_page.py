@@ -117,7 +117,8 @@ def _in_words(summary: Summary) -> str:
     """Say whose ratings a run was on, and what its protocol does."""
     kind, data = summary.protocol, summary.dataset
     about = summary_of(PROTOCOLS[kind]) if kind in PROTOCOLS.kinds else f"Protocol: {_named(kind)}"
-    people = data_in_words(data.model_dump(), lists=data.scale is None)
+    tested_on = "later" if summary.terms and summary.terms.collections else "held-out"
+    people = data_in_words(data.model_dump(), lists=data.scale is None, tested_on=tested_on)
     if summary.devices == "deployed":
         people = f"Deployed: {data.users:,} people are enrolled, each with a device; {data.items:,} items."
     return f"{people} {about}"
@@ -175,7 +176,7 @@ def _left_out(summary: Summary) -> list[str]:
         )
     counts = (("user", dataset.users_only_in_test), ("item", dataset.items_only_in_test))
     if unknown := [plural(count, entity) for entity, count in counts if count]:
-        notes.append(f"Only in the test ratings, never in the training ratings: {listed(unknown)}.")
+        notes.append(f"Only in the test part, never in the train part: {listed(unknown)}.")
     return notes
 
 

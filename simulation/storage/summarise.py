@@ -16,7 +16,7 @@ from dprec.accounting import note_on_delta
 from dprec.binarization import is_binary
 from dprec.components import deviations, kind_of, reference_of, sources_of, user_defined_classes
 from dprec.datasets import Dataset
-from dprec.protocols.base import declaring
+from dprec.protocols.base import Protocol, declaring
 from dprec.rating_rows import Reading
 from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
 from dprec.splits import validation_split
@@ -65,7 +65,7 @@ def summarise(
     influence = {"influence_of_one": config.protocol.influence_of_one(train)}
     added: dict[str, Any] = {"privacy": summary.privacy.model_copy(update=influence)}
     added |= {"nothing_sent": nothing_sent, "item_names": dict(item_names or {})}
-    added["read"] = _read(config.dataset, train, test)
+    added["read"] = _read(config, train, test)
     if groups:
         of_all = {
             name: tuple(map(GroupSummary.model_validate, summaries)) for name, summaries in groups.items()
@@ -148,17 +148,24 @@ def _dataset(config: RunConfig, train: Ratings, test: Ratings) -> DatasetSummary
     )
 
 
-def _read(dataset: Dataset, train: Ratings, test: Ratings) -> ReadSummary:
-    tested_profiles, scale = held_by_tested(train, test), train.scale
+def _count(config: RunConfig, train: Ratings, test: Ratings) -> int:
+    """Return the number of ratings, each counted once; with a schedule, train ratings are tested on."""
+    if config.schedule is not None:
+        return train.count
+    tested_profiles = held_by_tested(train, test)
+    return train.count + test.count + (0 if tested_profiles is train else tested_profiles.count)
+
+
+def _read(config: RunConfig, train: Ratings, test: Ratings) -> ReadSummary:
+    dataset, scale = config.dataset, train.scale
     cold = test.n_users if isinstance(test, ColdRatings) else 0
-    every = train.count + test.count + (0 if tested_profiles is train else tested_profiles.count)
     origin = "read off the ratings" if dataset.read_off() else "as given" if dataset.own else "as documented"
     reading = Reading.joined([train.reading, test.reading])
     columns = {} if reading is None else asdict(reading) | {"left_out": dict(reading.left_out)}
     return ReadSummary(
         **{"source": dataset.kind} | columns,
         scale="" if scale.implicit else f"{scale.describe()}, {origin}",
-        counts=(train.n_users + cold, train.n_items, every),
+        counts=(train.n_users + cold, train.n_items, _count(config, train, test)),
     )
 
 
@@ -210,16 +217,24 @@ def _privacy(
 def _terms(config: RunConfig, outcome: ServerOutcome, traffic: Columns) -> Terms:
     assumed = asdict(outcome.guarantee.assumes)
     if config.schedule is not None:
-        return Terms(**assumed)
+        return Terms(**assumed, collections=-(-len(outcome.rounds) // config.schedule.periods_each))
     user = int(traffic["epsilon_composed"].argmax())
     again, delta = outcome.accountant.of_user(user, REPETITIONS), config.protocol.delta
     any_two = again.between_profiles(delta)[0] if outcome.guarantee.hides_rated_items else math.inf
     return Terms(
         **assumed,
         repetitions=REPETITIONS,
+        increments=_increments(config.protocol),
         epsilon_repeated=_finite(again.get_epsilon(delta)[0]),
         any_two_repeated=_finite(any_two),
     )
+
+
+def _increments(protocol: Protocol) -> bool:
+    """Return whether a schedule may have everything answered once; see `simulation.scheduled`."""
+    own = protocol.privacy is not None and protocol.privacy.own
+    one_shot = protocol.of_single_ratings
+    return not own and one_shot is not None and one_shot.guard is None
 
 
 def _spread(losses: NDArray[np.float64]) -> LossSpread:
@@ -270,12 +285,13 @@ def _notes(config: RunConfig, train: Ratings, test: Ratings) -> Iterator[str]:
     if config.dataset.own:
         settings = asdict(config.split).items()
         chosen = [f"{name} {value}" for name, value in settings if name != "kind" and value is not None]
-        tested_profiles = held_by_tested(train, test)
-        every = train.count + test.count + (0 if tested_profiles is train else tested_profiles.count)
-        split = " ".join([config.split.kind, *chosen])
-        yield f"To test on: {test.count:,} of {every:,} ratings (split: {split})."
-        if validation_split(config.dataset, config.split) is not None:
-            yield "The validation ratings are in neither part: only dprec tune reads them."
+        chosen_by = f"split: {' '.join([config.split.kind, *chosen])}"
+        if config.schedule is not None:
+            chosen_by = "what users rate after their first period, each predicted before it is reported"
+        what = "pairs" if train.scale.implicit else "ratings"
+        yield f"To test on: {test.count:,} of {_count(config, train, test):,} {what} ({chosen_by})."
+        if config.schedule is None and validation_split(config.dataset, config.split) is not None:
+            yield "The validation part is in neither: only dprec tune reads it."
     if isinstance(test, ColdRatings):
         yield (
             f"Accuracy is that of {int((test.counts > 0).sum()):,} users who took no part: they sent nothing "

@@ -378,6 +378,8 @@ class Terms(Document):
         description="How often everything is collected anew for the next figure; null with a schedule, whose "
         "losses are those of all its collections.",
     )
+    collections: Count | None = Field(None, description="Collections of the schedule; null without one.")
+    increments: bool = Field(False, description="Whether a schedule may have everything answered once only.")
     epsilon_repeated: Amount | None = Field(
         None,
         description="What that costs the user who loses most in one run, by composition with delta; null if "
@@ -420,7 +422,7 @@ class TrafficSummary(Document):
 
     rounds: Annotated[Count, on_pages("rounds")] = Field(description="Rounds of the protocol.")
     users: Count = Field(description="Users in the population.")
-    payload_bits_per_rating: Annotated[Amount | None, Column("bits per rating", "payload up", 2)] = Field(
+    payload_bits_per_rating: Annotated[Amount | None, Column("bits per value", "payload up", 2)] = Field(
         None, description="Bits of all reports by the number of train ratings; null if that is unknown."
     )
     uplink: Annotated[DirectionSummary, "up"]

@@ -149,6 +149,25 @@ def test_a_directory_that_was_deleted_is_one_line(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("limit", [300_000_000, 590_000_000])
+def test_too_little_memory_to_load_the_libraries_is_one_line(limit: int) -> None:
+    start = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({limit}, {limit})); "
+        "from dprec.__main__ import main; main()"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-c", start, "list", "splits"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(ROOT),
+    )
+    found = f"memory: a limit of {limit / 1e9:.3g} GB"
+    accepted = "at least 0.6 GB, or none: ulimit -v unlimited"
+    assert (finished.returncode, finished.stdout) == (2, "")
+    assert finished.stderr == f"dprec: {found}; accepted: {accepted}\n"
+
+
 @pytest.mark.parametrize("library", [None, "libm.so.6", "no-such-library.so"])
 def test_memory_is_returned_to_the_system_where_the_library_can(library: str | None) -> None:
     return_memory(library)

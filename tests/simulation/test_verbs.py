@@ -137,7 +137,7 @@ def test_a_run_is_a_small_table_and_data_frames(tiny: dict[str, Any]) -> None:
         assert words in html
     assert repr(result).splitlines()[0].split() == ["run", "a-name"]
     assert f"{result.summary['accuracy']['rmse']:.4f}" in repr(result)
-    assert repr(result).splitlines()[-1].startswith("bits per rating")
+    assert repr(result).splitlines()[-1].startswith("bits per value")
     frame = result.to_pandas()
     assert list(frame.columns) == ["user", "item", "rating", "prediction"]
     assert len(frame) == result.summary["dataset"]["test_ratings"]

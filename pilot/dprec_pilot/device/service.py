@@ -244,7 +244,8 @@ class Service:
         if late > 0:
             due += math.ceil(late / self._period) * self._period
             text = (
-                "answers took longer than %g s, which a server can see; from now on, all take twice as long"
+                "answers took longer than %g s, which a server can see; from now on, all take twice as long: "
+                "start with a larger --answer-after"
             )
             LOG.warning(text, self._period)
             self._period *= 2

@@ -51,6 +51,8 @@ class UserStatus:
     """A user of a pilot."""
 
     user: str
+    folder: str | None
+    """Name of the device's folder, where `prepare` made one and it is there."""
     has_key: bool
     """Whether the enrolment list has a key of the user's device."""
     node_id: int | None
@@ -123,11 +125,13 @@ def status_of(
         runs.append(_run(name, directory, exchanges, waited_for(directory / JOURNAL, fingerprint)))
         did[name] = _by_user(exchanges, directory)
     users = []
-    for each in folder.enrolled():
+    for place, each in enumerate(folder.enrolled()):
         node = known.get(each.node_id or 0)
         device, seen = (None, None) if node is None else (node.status, node.last_seen)
         own = {name: by_user[each.user] for name, by_user in did.items() if each.user in by_user}
-        users.append(UserStatus(each.user, each.public_key is not None, each.node_id, device, seen, own))
+        made = folder.path.parent / "devices" / f"{place:06d}"
+        has_key, name = each.public_key is not None, made.name if made.is_dir() else None
+        users.append(UserStatus(each.user, name, has_key, each.node_id, device, seen, own))
     return PilotStatus(folder.config.name, fingerprint, superlink, tuple(users), tuple(runs))
 
 

@@ -90,6 +90,8 @@ def test_the_status_says_what_became_of_everybody(server: ServerFolder) -> None:
     assert (users[0].device, users[0].last_seen) == ("online", long_ago)
     assert [users[user].device for user in (1, 2, USERS)] == ["unregistered", None, None]
     assert [each.has_key for each in users] == [True] * USERS + [False]
+    made = sorted(path.name for path in (server.path.parent / "devices").iterdir())
+    assert [each.folder for each in users] == [*made, None]
     spent = pytest.approx(1.6)
     assert users[0].runs["7"] == InRun(answered=(1, 2, 3), received=1, epsilon_per_user=spent)
     assert users[1].runs["7"] == InRun(refused={"budget-spent": (1, 2, 3)}, received=1, epsilon_per_user=0.0)

@@ -25,6 +25,8 @@ from dprec.datasets.delimited import TextLayout
 from dprec.datasets.synthetic import Arrivals
 from dprec.datasets.table import ItemColumns, UserColumns
 from dprec.errors import InputError
+from dprec.schedules.periods import ByPeriod
+from dprec.splits import Temporal
 
 PLAIN = "1,2,3\n1,3,4\n"
 NUMBERED: dict[str, Any] = {"has_header": True, "item_column": 2, "rating_column": 3}
@@ -234,3 +236,29 @@ def test_settings_that_do_not_go_together_are_named(
     with pytest.raises(InputError) as caught:
         of_items(**settings) if kind is ItemColumns else kind(**settings).load()
     assert caught.value.where == where
+
+
+@pytest.mark.parametrize(
+    ("header", "accepted"),
+    [
+        ("user,item,rating", "data with times"),
+        ("user,item,rating,shop,sold", "NAME, one of 'shop', 'sold'"),
+    ],
+)
+def test_a_schedule_asks_for_times_alone(tmp_path: Path, header: str, accepted: str) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(f"{header}\n1,2,3,a,b\n2,1,4,a,b\n")
+    or_none = ", or a split that needs none, such as holdout"
+    for split, otherwise in ((ByPeriod(days=7.0, most=None), ""), (Temporal(), or_none)):
+        with pytest.raises(InputError, match="no column of times") as refused:
+            split.split(DelimitedTable(path=str(path)), 1)
+        assert refused.value.accepted.endswith(accepted + otherwise)
+
+
+def test_no_column_without_numbers_is_offered_for_ratings(tmp_path: Path) -> None:
+    path = tmp_path / "purchases.csv"
+    path.write_text("customer_no,sku,purchased_on,store\nC1,S2,01.03.2024,A\nC2,S1,02.03.2024,B\n")
+    with pytest.raises(InputError, match="holds the ratings is not clear") as refused:
+        DelimitedTable(path=str(path)).load()
+    assert "rating_column=none" in refused.value.accepted
+    assert "purchased_on" not in refused.value.accepted

@@ -41,6 +41,12 @@ def test_without_a_unit_lists_are_advised_per_user(dprec: Any, data: str) -> Non
     assert dprec("advise", "--data", data, "--epsilon", "4").out.startswith(f"within ε ≤ 4 per {unit}: ")
 
 
+@pytest.mark.parametrize(("delta", "warned"), [("0.01", True), ("1e-6", False)])
+def test_a_delta_of_more_than_one_user_is_warned_of(dprec: Any, delta: str, warned: bool) -> None:
+    options = ("--data", "ml-100k", "--epsilon", "8", "--per", "user", "--delta", delta)
+    assert (f"Delta = {delta} is above one in 943 users" in dprec("advise", *options).out) is warned
+
+
 @pytest.mark.parametrize(
     ("directory", "data", "where"),
     [(None, None, "DIR or --data"), (Path("x"), "ml-100k", "DIR or --data"), (None, "ml-1", "--data")],
@@ -60,7 +66,7 @@ def test_one_comparison_is_asked_for(directory: Path | None, data: str | None, w
         (
             ("--hide-items", "--without", "secure-aggregation"),
             "best-shuffle-per-user",
-            "the server sees noisy messages, not whose",
+            "the server sees noisy messages without senders",
         ),
         (
             ("--trust", "shuffle", "--without", "shuffle"),

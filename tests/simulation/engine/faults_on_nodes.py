@@ -68,11 +68,11 @@ class FaultyApp:
         return client_app(root, self.brought)(message, context)
 
 
-def run_unless_ending(shared: SharedRatings, jobs: Sequence[Job]) -> list[CellEnd]:
+def run_unless_ending(shared: SharedRatings, jobs: Sequence[Job], scratch: str) -> list[CellEnd]:
     """Run cells of a comparison, unless the node is to end; other nodes wait until it does."""
     folder = Path(jobs[0][1]).parents[2]
     if "cell" in named(folder / ENDS):
         (folder / "ending").touch()
         end_node()
     wait_until((folder / "ending").exists)
-    return run_together(shared, jobs)
+    return run_together(shared, jobs, scratch)

@@ -80,8 +80,11 @@ def test_a_folder_too_deep_for_rays_sockets_is_named(
     assert len(starts) == 1
 
 
+@pytest.mark.parametrize(
+    ("limit", "likely"), [(None, ""), (2_560_000_000, "likely for the limit on memory of 2.6 GB .*; ")]
+)
 def test_a_ray_that_does_not_start_says_how_to_do_without_it(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, limit: int | None, likely: str
 ) -> None:
     said = io.StringIO()
 
@@ -93,10 +96,12 @@ def test_a_ray_that_does_not_start_says_how_to_do_without_it(
     monkeypatch.setattr(ray, "init", hangs)
     monkeypatch.setattr(sys, "stderr", said)
     monkeypatch.setattr(ray_cluster, "_SLOW_SECONDS", 0.05)
-    without = "--set simulation.backend=local does without it"
-    with pytest.raises(RunError, match=f"^Ray did not start: timed out; {without}$"), connected_to_ray(1):
+    monkeypatch.setattr(ray_cluster, "memory_limit", lambda: limit)
+    without = "--set simulation.backend=local"
+    end = f"{without}, or --jobs 1 of a comparison, does without it$"
+    with pytest.raises(RunError, match=f"^Ray did not start: timed out; {likely}{end}"), connected_to_ray(1):
         pass
-    assert said.getvalue() == f"dprec: Ray has not started within 0.05 s; {without}\n"
+    assert said.getvalue() == f"dprec: Ray has not started within 0.05 s; {without} does without it\n"
 
 
 def test_what_differs_is_named_with_both_versions() -> None:

@@ -1,13 +1,19 @@
 """Temporary folders: gone with their process, or at the next start where it was killed."""
 
 import os
+import shutil
 import signal
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from dprec.datasets import Synthetic
+from dprec.splits import Holdout
+from simulation.comparison.cell_runs import SharedRatings, run_together
 from simulation.engine.session import clear_abandoned, temporary_folder
+
+SHARED = SharedRatings.load(Synthetic(users=5, items=5, ratings=15), Holdout(), None, 1, False)
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +53,32 @@ def test_what_a_killed_process_left_is_cleared_at_the_next_start() -> None:
     with temporary_folder() as folder:
         assert not left.exists()
         assert folder.exists()
+
+
+def test_what_a_killed_worker_left_goes_with_its_owner_s_folder(scratch: Path) -> None:
+    with temporary_folder() as owned:
+        run_together(SHARED, [], str(owned))
+        assert killed().parent == owned
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_worker_without_its_owner_s_folder_takes_its_own(scratch: Path) -> None:
+    run_together(SHARED, [], str(scratch / "of another node"))
+    with temporary_folder() as folder:
+        assert folder.parent == scratch
+
+
+def test_a_folder_is_deleted_though_workers_still_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    delete, refused = shutil.rmtree, [OSError("not empty")]
+
+    def fails_once(folder: Path) -> None:
+        if refused:
+            raise refused.pop()
+        delete(folder)
+
+    with temporary_folder() as folder:
+        monkeypatch.setattr(shutil, "rmtree", fails_once)
+    assert not folder.exists()
 
 
 def test_folders_of_others_are_kept(scratch: Path) -> None:

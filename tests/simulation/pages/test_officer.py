@@ -17,7 +17,8 @@ from simulation.storage.summary import read_summary
 from tests.simulation.pages.browser import Browser, in_browser
 from tests.simulation.pages.conftest import add_baseline, alter_summary, words_of, write_comparison, write_run
 
-TERMS = {"repetitions": 52, "epsilon_repeated": 9.0946, "any_two_repeated": 21.31}
+CERTAIN = "no useful bound (above 99.9 %)"
+TERMS: dict[str, Any] = {"repetitions": 52, "epsilon_repeated": 9.0946, "any_two_repeated": 21.31}
 WHOLE: dict[str, Any] = {
     "privacy.epsilon_per_rating": None,
     "privacy.epsilon_per_user.max": None,
@@ -65,21 +66,20 @@ def test_a_promise_per_rating(tmp_path: Path) -> None:
     )
     assert answered[GUESS] == [
         "One rating: ε = 1, 73 %.",
-        "All values that the busiest user sends: ε = 7.5 with δ = 1e-06, certainty (> 99.9 %).",
-        "δ × 120 users = 0.00012: for so many people ε may fail, on average.",
+        f"All values that the busiest user of the train part sends: ε = 7.5 with δ = 1e-06, {CERTAIN}.",
+        "δ × 120 users = 0.00012: a chance of at most 1 in 8,333 that ε fails for anybody.",
     ]
     (rating, basic, composed) = answered[YEAR]
-    assert rating == "One rating: ε = 52, certainty (> 99.9 %)."
-    (epsilon,) = re.findall(r"busiest user, added up: ε = ([\d,]+), certainty", basic)
+    assert rating == "One rating: ε = 52, no useful bound (above 99.9 %)."
+    (epsilon,) = re.findall(r"busiest user of the train part, added up: ε = ([\d,]+), no useful", basic)
     assert int(epsilon.replace(",", "")) % 52 == 0
-    assert composed == "By a sharper count: ε = 400 with δ = 1e-06, certainty (> 99.9 %)."
+    assert composed == "By a more exact calculation: ε = 400 with δ = 1e-06, no useful bound (above 99.9 %)."
     assert answered[SEES] == ["The server: rated items, noise, and which devices take part."]
     assert answered[ASSUMED] == ["None: any number of devices may collude or drop out."]
     assert answered[WITHDRAWN][0] == (
         "The server can delete a user's reports and learn again without them; what was learned, or sent to "
         "others, stays."
     )
-    assert answered["What is proved?"][0].startswith("All ε above, by mathematics")
     assert answered[DEVIATES][1].startswith("No server is trusted, but the app is")
 
 
@@ -87,15 +87,17 @@ def test_the_busiest_loses_no_more_than_the_sum(tmp_path: Path) -> None:
     terms = {**TERMS, "epsilon_repeated": 156.0}
     altered = {"privacy.epsilon_per_user.max": 3.0, "privacy.epsilon_composed.max": 3.0, "terms": terms}
     answered = asked_of(tmp_path, altered)
-    assert answered[GUESS][1] == "All values that the busiest user sends: ε = 3, 95 %."
-    assert answered[YEAR][1:] == ["The busiest user, added up: ε = 156, certainty (> 99.9 %)."]
+    assert answered[GUESS][1] == "All values that the busiest user of the train part sends: ε = 3, 95 %."
+    assert answered[YEAR][1:] == [
+        "The busiest user of the train part, added up: ε = 156, no useful bound (above 99.9 %)."
+    ]
 
 
 @pytest.mark.parametrize(("composed", "said"), [(2.9999979, "3, 95 %"), (2.94, "2.94 with δ = 1e-06, 95 %")])
 def test_what_the_sum_keeps_as_it_is_written_has_no_delta(tmp_path: Path, composed: float, said: str) -> None:
     altered = {"privacy.epsilon_per_user.max": 3.0, "privacy.epsilon_composed.max": composed}
     answered = asked_of(tmp_path, altered)[GUESS]
-    assert answered[1] == f"All values that the busiest user sends: ε = {said}."
+    assert answered[1] == f"All values that the busiest user of the train part sends: ε = {said}."
     assert len(answered) == (2 if composed > 2.95 else 3)
 
 
@@ -140,23 +142,24 @@ def test_who_sees_what_and_what_can_be_deleted(
 def test_the_accountant_may_have_no_figure_for_repetitions(tmp_path: Path) -> None:
     unknown = {"repetitions": 52}
     answered = asked_of(tmp_path, {**WHOLE, "terms": unknown}, trust="central")
-    assert answered[YEAR][1:] == [
-        "A sharper count has no figure at δ = 1e-06; the sum holds.",
-        "Which of two profiles a user has: ε = 110.4 with δ = 5.2e-05, certainty (> 99.9 %).",
+    assert answered[YEAR][2:] == [
+        "A more exact calculation has no figure at δ = 1e-06; the sum holds.",
+        "Which of two profiles a user has: ε = 110.4 with δ = 5.2e-05, no useful bound (above 99.9 %).",
     ]
 
 
 def test_whole_profiles_in_sums(tmp_path: Path) -> None:
     answered = asked_of(tmp_path, WHOLE, trust="central")
     assert answered[GUESS] == [
-        "Whether the busiest user has this profile or none: ε = 1 with δ = 1e-06, 73 %.",
+        "Whether the busiest user of the train part has this profile or none: ε = 1 with δ = 1e-06, 73 %.",
         "Which of two profiles a user has: ε = 2.123 with δ = 1e-06, 89 %.",
-        "δ × 120 users = 0.00012: for so many people ε may fail, on average.",
+        "δ × 120 users = 0.00012: a chance of at most 1 in 8,333 that ε fails for anybody.",
     ]
     assert answered[YEAR] == [
-        "The busiest user, added up: ε = 52 with δ = 5.2e-05, certainty (> 99.9 %).",
-        "By a sharper count: ε = 9.095 with δ = 1e-06, certainty (> 99.9 %).",
-        "Which of two profiles a user has: ε = 21.31 with δ = 1e-06, certainty (> 99.9 %).",
+        f"The busiest user of the train part, added up: ε = 52 with δ = 5.2e-05, {CERTAIN}.",
+        "δ × 120 users = 0.0062: a chance of at most 1 in 160 that ε fails for anybody.",
+        "By a more exact calculation: ε = 9.095 with δ = 1e-06, no useful bound (above 99.9 %).",
+        "Which of two profiles a user has: ε = 21.31 with δ = 1e-06, no useful bound (above 99.9 %).",
     ]
     assert answered[WITHDRAWN][0] == "The server can delete a user's data; what was released stays."
 
@@ -167,10 +170,10 @@ def test_what_holds_between_any_two_profiles_without_a_delta_has_none(tmp_path: 
     altered = {**WHOLE, **losses, "terms": {**TERMS, "epsilon_repeated": 52.0, "any_two_repeated": 156.0}}
     answered = asked_of(tmp_path, altered)
     assert answered[GUESS][:2] == [
-        "Whether the busiest user has this profile or none: ε = 1 with δ = 1e-06, 73 %.",
+        "Whether the busiest user of the train part has this profile or none: ε = 1 with δ = 1e-06, 73 %.",
         "Which of two profiles a user has: ε = 3, 95 %.",
     ]
-    assert answered[YEAR][-1] == "Which of two profiles a user has: ε = 156, certainty (> 99.9 %)."
+    assert answered[YEAR][-1] == "Which of two profiles a user has: ε = 156, no useful bound (above 99.9 %)."
 
 
 @pytest.mark.parametrize(
@@ -185,11 +188,49 @@ def test_how_far_a_promise_carries(tmp_path: Path, status: str, said: str) -> No
     assert asked_of(tmp_path, {"privacy.status": status})["What is proved?"] == [said]
 
 
+@pytest.mark.parametrize(
+    ("trust", "terms", "provided"),
+    [
+        ("local", {}, "whatever is known besides or done later with what was sent"),
+        (
+            "shuffle",
+            {"shufflers": 2},
+            "provided one shuffler is honest and the other reports are drawn as the protocol says",
+        ),
+        (
+            "secure-aggregation",
+            {"colluders": 5, "dropouts": 0.1},
+            "provided the server follows the protocol, at most 5 devices help it and the masks hold, which "
+            "is cryptography",
+        ),
+        ("central", {}, "against everybody except the server"),
+    ],
+)
+def test_a_proof_rests_on_whom_one_trusts(
+    tmp_path: Path, trust: str, terms: dict[str, Any], provided: str
+) -> None:
+    answered = asked_of(tmp_path, {**WHOLE, "terms": {**TERMS, **terms}}, trust=trust)
+    assert answered["What is proved?"] == [f"All ε above, by mathematics, {provided}."]
+
+
+@pytest.mark.parametrize(
+    ("users", "said"),
+    [
+        (200_000, "0.2: a chance of at most 1 in 5 that ε fails for anybody"),
+        (700_000, "0.7: a chance of at most 70 % that ε fails for anybody"),
+        (10_400_000, "10: expect ε to fail for at most 10.4 people"),
+    ],
+)
+def test_a_delta_counts_people(tmp_path: Path, users: int, said: str) -> None:
+    answered = asked_of(tmp_path, {**WHOLE, "dataset.represents": users}, trust="central")
+    assert answered[GUESS][-1] == f"δ × {users:,} users = {said}."
+
+
 def test_lists_are_of_items(tmp_path: Path) -> None:
     listed = {"accuracy": {"ndcg_at_10": 0.3}, "privacy.hides_rated_items": True}
     answered = asked_of(tmp_path, listed)
     assert answered[GUESS][0] == "One item, in the set or not: ε = 1, 73 %."
-    assert answered[YEAR][0] == "One item, in the set or not: ε = 52, certainty (> 99.9 %)."
+    assert answered[YEAR][0] == "One item, in the set or not: ε = 52, no useful bound (above 99.9 %)."
     assert "rating" not in str(answered).lower()
 
 
@@ -214,7 +255,7 @@ def test_shufflers_who_all_collude(tmp_path: Path, alone: float | None, said: st
     answered = asked_of(tmp_path, altered, trust="shuffle")
     assert answered[DEVIATES][1].endswith(f"If all collude with the server, {said}.")
     assert answered[SEES] == [
-        "The server: noisy messages, not whose, and which devices take part.",
+        "The server: noisy messages without senders, and which devices take part.",
         "Shufflers: which devices take part, and how many messages each sends.",
     ]
     assert answered[ASSUMED] == [
@@ -291,8 +332,31 @@ def test_what_is_unknown_has_a_dash(tmp_path: Path) -> None:
     assert answered[GUESS] == ["Everything that a user sends: no ε is proved."]
     assert answered[YEAR] == []
     assert answered[DEVIATES] == ["The server, to which nothing is promised."]
-    schedule = asked_of(tmp_path / "weekly", {"terms": {}})
-    assert schedule[YEAR] == ["The figures above count all collections of the schedule."]
+
+
+@pytest.mark.parametrize(
+    ("trust", "hides", "seen"),
+    [
+        ("local", False, ["It sees in which period each item was rated."]),
+        ("local", True, []),
+        ("central", True, ["It sees in which period each item was rated."]),
+    ],
+)
+def test_a_schedule_counts_its_collections_and_shows_when(
+    tmp_path: Path, trust: str, hides: bool, seen: list[str]
+) -> None:
+    altered = {"terms": {"collections": 5}, "privacy.hides_rated_items": hides}
+    answered = asked_of(tmp_path, altered, trust=trust)
+    assert answered[YEAR] == ["The figures above count all 5 collections of the schedule."]
+    assert answered[SEES][1:] == seen
+    assert " the busiest user " in answered[GUESS][1]
+    assert "train part" not in str(answered)
+
+
+@pytest.mark.parametrize("suited", [False, True])
+def test_only_what_may_be_answered_once_costs_nothing_more(tmp_path: Path, suited: bool) -> None:
+    answered = asked_of(tmp_path, {"terms": {**TERMS, "increments": suited}})
+    assert ("increments" in answered[YEAR][-1]) is suited
 
 
 SIX = [{"name": f"protocol-{place}", "rmse": 0.8 + place / 100, "per": "user"} for place in range(2)]

@@ -107,7 +107,7 @@ def test_ratings_of_people_are_shown_only_if_asked_for(tmp_path: Path, tiny: dic
     page = words_of(folder)[0]
     assert "user-" not in page
     assert PERSONAL not in page
-    assert page.count("This page names no user and shows nobody&#39;s ratings") == 1
+    assert page.count("This page names no user and shows nobody&#39;s data") == 1
     assert "Left out, because the ratings of a user are personal data: dprec report DIR --examples" in page
     page = words_of(folder, examples=True)[0]
     assert len(set(re.findall("Test ratings of user (user-[abc])<", page))) == 1

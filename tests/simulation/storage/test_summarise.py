@@ -94,6 +94,17 @@ def test_what_lies_between_two_dates_is_left_out(tmp_path: Path) -> None:
     assert read["counts"] == [5, 7, 35 - 8]
 
 
+def test_a_schedule_tests_on_ratings_that_count_once(tmp_path: Path) -> None:
+    """Of each user, what the first period holds is not predicted."""
+    rows = [f"{n % 5},{n % 7},{n % 5 + 1},{n * 86_400}" for n in range(35)]
+    (tmp_path / "mine.csv").write_text("\n".join(["user,item,rating,time", *rows]) + "\n")
+    summary = run("weekly-increments", dataset=tmp_path / "mine.csv", simulation=LOCAL).summary
+    assert summary["read"]["counts"] == [5, 7, 35]
+    assert summary["terms"]["collections"] == 4
+    tested = "what users rate after their first period, each predicted before it is reported"
+    assert f"To test on: 28 of 35 ratings ({tested})." in summary["privacy"]["notes"]
+
+
 def test_a_public_data_set_has_no_such_note() -> None:
     public = Synthetic(users=30, items=20, ratings=400)
     summary = run("nothing-sent", dataset=public, simulation=LOCAL).summary

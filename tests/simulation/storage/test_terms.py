@@ -42,6 +42,7 @@ def test_draws_of_a_year_compose_by_their_distributions(tmp_path: Path, tiny: di
     assert result.summary["terms"] == {
         **NOTHING,
         "repetitions": 52,
+        "increments": True,
         "epsilon_repeated": pytest.approx(min(composed, year), rel=1e-9),
         "any_two_repeated": None,
     }
@@ -49,6 +50,7 @@ def test_draws_of_a_year_compose_by_their_distributions(tmp_path: Path, tiny: di
 
 def test_sums_of_a_year_compose_as_one_sum_with_less_noise() -> None:
     (terms, privacy) = terms_of("dp-item-effects")
+    assert not terms["increments"]
     distance = sum(noise**-2 for noise in privacy["noise"]) ** 0.5
     year = gaussian_epsilon(52**0.5 * distance, privacy["delta"])
     assert terms["epsilon_repeated"] == pytest.approx(year, rel=1e-6)
@@ -103,4 +105,5 @@ def test_nothing_costs_nothing_and_what_is_unprotected_has_no_figure() -> None:
 
 
 def test_a_schedule_counts_its_collections_itself() -> None:
-    assert terms_of("weekly-increments")[0] == NOTHING
+    terms, _ = terms_of("weekly-increments")
+    assert terms == {**NOTHING, "collections": terms["collections"]}

@@ -89,7 +89,7 @@ def test_a_validation_part_that_is_given_judges(tmp_path: Path, quick: dict[str,
     assert not np.isin(judged.cells, [*learned.cells, *tested.cells]).any()
     summary = run(config, page=False).summary
     assert summary["dataset"]["test_ratings"] == 100
-    assert any("validation ratings are in neither part" in note for note in summary["privacy"]["notes"])
+    assert any("validation part is in neither" in note for note in summary["privacy"]["notes"])
     # What another split divides are all ratings, so that no part of them is set aside.
     again = load(quick, [f"dataset={folder}", "split={kind: holdout}"])
     assert sum(part.count for part in load_ratings(again)) == 400
