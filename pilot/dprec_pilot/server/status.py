@@ -130,8 +130,8 @@ def status_of(
         device, seen = (None, None) if node is None else (node.status, node.last_seen)
         own = {name: by_user[each.user] for name, by_user in did.items() if each.user in by_user}
         made = folder.path.parent / "devices" / f"{place:06d}"
-        has_key, name = each.public_key is not None, made.name if made.is_dir() else None
-        users.append(UserStatus(each.user, name, has_key, each.node_id, device, seen, own))
+        has_key, named = each.public_key is not None, made.name if made.is_dir() else None
+        users.append(UserStatus(each.user, named, has_key, each.node_id, device, seen, own))
     return PilotStatus(folder.config.name, fingerprint, superlink, tuple(users), tuple(runs))
 
 
