@@ -4,7 +4,7 @@ import math
 import platform
 import resource
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -16,9 +16,11 @@ from dprec.accounting import note_on_delta
 from dprec.binarization import is_binary
 from dprec.components import deviations, kind_of, reference_of, sources_of, user_defined_classes
 from dprec.datasets import Dataset
+from dprec.errors import SettingError
 from dprec.protocols.base import Protocol, declaring
 from dprec.rating_rows import Reading
 from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
+from dprec.schedules import RepeatedAnswers
 from dprec.splits import validation_split
 from simulation.configuration.models import RunConfig
 from simulation.courses.task import Outcome, ServerOutcome
@@ -231,10 +233,15 @@ def _terms(config: RunConfig, outcome: ServerOutcome, traffic: Columns) -> Terms
 
 
 def _increments(protocol: Protocol) -> bool:
-    """Return whether a schedule may have everything answered once; see `simulation.scheduled`."""
-    own = protocol.privacy is not None and protocol.privacy.own
+    """Return whether a schedule may have everything answered once: whether its answers can be repeated."""
     one_shot = protocol.of_single_ratings
-    return not own and one_shot is not None and one_shot.guard is None
+    if one_shot is None or one_shot.guard is not None:
+        return False
+    try:
+        replace(one_shot, answers=RepeatedAnswers())
+    except SettingError:
+        return False
+    return True
 
 
 def _spread(losses: NDArray[np.float64]) -> LossSpread:

@@ -48,6 +48,12 @@ def test_draws_of_a_year_compose_by_their_distributions(tmp_path: Path, tiny: di
     }
 
 
+@pytest.mark.parametrize(("per", "repeats"), [("rating", True), ("user", False)])
+def test_answers_are_repeated_where_a_schedule_takes_them(per: str, repeats: bool) -> None:
+    terms, _ = terms_of("blp-mf", privacy={"epsilon": 1.0, "per": per})
+    assert terms["increments"] is repeats
+
+
 def test_sums_of_a_year_compose_as_one_sum_with_less_noise() -> None:
     (terms, privacy) = terms_of("dp-item-effects")
     assert not terms["increments"]
