@@ -24,7 +24,7 @@ from dprec_pilot.masks.directory import Directory
 from dprec_pilot.server import server_folder
 from dprec_pilot.server.certificates import DAYS, MOST_DAYS, Authority, check_host
 from dprec_pilot.server.deadline_grid import check_quorum
-from dprec_pilot.server.server_folder import Enrolled, write_enrolment
+from dprec_pilot.server.server_folder import Enrolled, prepared_device, write_enrolment
 from simulation.configuration.models import RunConfig
 from simulation.execution import SideData, load_ratings
 from simulation.storage.summarise import given_scale
@@ -214,7 +214,7 @@ def _write(pilot: _Pilot, building: Path, final: Path, progress: Progress) -> No
             certificate=authority.certificate.decode(),
         )
         write_durably(folder.invitation_file, invitation.text, OPEN)
-    _write_devices(pilot, building / "devices", progress)
+    _write_devices(pilot, building, progress)
     made = zip(pilot.train.user_ids.tolist(), pilot.node_keys, strict=False)
     write_enrolment(folder.enrolment_file, [Enrolled(str(user), key.public) for user, key in made])
 
@@ -244,7 +244,7 @@ def _write_devices(pilot: _Pilot, folder: Path, progress: Progress) -> None:
     for user, key in enumerate(pilot.node_keys):
         own = slice(train.indptr[user], train.indptr[user + 1])
         write_device(
-            folder / f"{user:06d}",
+            prepared_device(folder, user),
             profile=(train.items[own], values[own]),
             user=user,
             limits=limits,

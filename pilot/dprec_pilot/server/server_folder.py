@@ -36,6 +36,11 @@ _COLUMNS = ["user", "public_key", "node_id"]
 _ENROLMENT = "an enrolment list, as dprec-pilot prepare makes it"
 
 
+def prepared_device(folder: Path, place: int) -> Path:
+    """Return where a device is prepared in a pilot; ``place``: on the enrolment list, from 0."""
+    return folder / "devices" / f"{place:06d}"
+
+
 @dataclass(frozen=True)
 class Enrolled:
     """A user of a deployment."""

@@ -16,7 +16,7 @@ import numpy as np
 from dprec.errors import InputError
 from dprec_pilot.server.journal import JOURNAL, waited_for
 from dprec_pilot.server.run_log import ENDED, began_at, how_it_ended, is_written
-from dprec_pilot.server.server_folder import ServerFolder
+from dprec_pilot.server.server_folder import ServerFolder, prepared_device
 from dprec_pilot.server.superlink import NodeSeen
 from simulation.storage.directories import CONFIG, SUMMARY, TRAFFIC
 from simulation.storage.exchanges import Exchange, read_exchanges
@@ -129,7 +129,7 @@ def status_of(
         node = known.get(each.node_id or 0)
         device, seen = (None, None) if node is None else (node.status, node.last_seen)
         own = {name: by_user[each.user] for name, by_user in did.items() if each.user in by_user}
-        made = folder.path.parent / "devices" / f"{place:06d}"
+        made = prepared_device(folder.path.parent, place)
         has_key, named = each.public_key is not None, made.name if made.is_dir() else None
         users.append(UserStatus(each.user, named, has_key, each.node_id, device, seen, own))
     return PilotStatus(folder.config.name, fingerprint, superlink, tuple(users), tuple(runs))
