@@ -1,7 +1,7 @@
 """Completion by singular values: matrices that are sparse plus low rank, decomposed, cut or shrunk.
 
-**Decompositions.** Small matrices are decomposed exactly, through the symmetric eigenproblem of their shorter
-side; large ones by Lanczos iteration, which only multiplies the matrix by vectors.
+**Decompositions.** Matrices that are small or mostly observed are decomposed exactly, through the symmetric
+eigenproblem of their shorter side; others by Lanczos iteration, which only multiplies the matrix by vectors.
 
 **Truncation** is the textbook decoder (Sarwar et al. [sarwar2000]), with which Neera et al. [neera2023]
 compare in Figs. 3 and 4: unrated cells are filled with the mean of their item, users' means are subtracted,
@@ -44,10 +44,15 @@ if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
 
 DENSE_CELLS = 4_000_000
-"""A matrix with up to this many cells, rated or not, is small."""
+"""A matrix with up to this many cells, rated or not, is dense."""
 
 _CANCELLED = 1e-10
 """Share of the squared norms up to which their difference is not trusted."""
+
+
+def computed_densely(shape: tuple[int, int], observed: int) -> bool:
+    """Return whether a matrix with so many observed cells is dense: a small one, or one mostly observed."""
+    return int(shape[0]) * int(shape[1]) <= max(DENSE_CELLS, 2 * observed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +108,7 @@ class LowRank:
     def cells(self, rows: AnyInts, columns: AnyInts) -> Floats:
         """Return the entries at the given cells, shape (cells,)."""
         scaled = self.left * self.values
-        if len(self.left) * len(self.right) <= DENSE_CELLS:
+        if computed_densely((len(self.left), len(self.right)), rows.size):
             return (scaled @ self.right.T)[rows, columns]
         return inner_products(scaled, self.right, rows, columns)
 
@@ -118,7 +123,7 @@ class SparsePlusLowRank:
 
     def leading(self, count: int, seed: int) -> LowRank:
         """Return the ``count`` largest singular values and their vectors."""
-        if self.small:
+        if self.is_dense:
             import scipy.linalg
 
             side = min(self.sparse.shape)
@@ -144,12 +149,12 @@ class SparsePlusLowRank:
 
         One subspace iteration (Halko et al. [halko2011], Algorithm 4.4); no value is above the true one.
         """
-        return refined(self._dense if self.small else self._operator, right)
+        return refined(self._dense if self.is_dense else self._operator, right)
 
     @property
     def squared_norm(self) -> float:
         """Squared Frobenius norm."""
-        if self.small:
+        if self.is_dense:
             return float(np.vdot(self._dense, self._dense))
         sparse = self.sparse.data @ self.sparse.data
         across = 2 * np.vdot(self.left, self.sparse @ self.right)
@@ -180,10 +185,9 @@ class SparsePlusLowRank:
         return LinearOperator(self.sparse.shape, dtype=np.float64, **operator, **adjoint)
 
     @property
-    def small(self) -> bool:
+    def is_dense(self) -> bool:
         """Whether it is decomposed densely."""
-        users, items = self.sparse.shape
-        return int(users) * int(items) <= DENSE_CELLS
+        return computed_densely(self.sparse.shape, self.sparse.nnz)
 
     @cached_property
     def _gram(self) -> Floats:
@@ -398,7 +402,7 @@ class _Solver:
         self.momentum, self.multiplier = 1.0, 0.0
         self.steps = self.largest_rank = 0
         side = min(observations.shape)
-        self.complete = side if self._matrix(0.0).small else side - 1
+        self.complete = side if self._matrix(0.0).is_dense else side - 1
         self.most_values = min(settings.max_rank + 1, self.complete)
         self.count = min(_FIRST, self.most_values)
         self.right_vectors: Floats | None = None

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dprec.arrays import Floats, Int32s, offsets
-from dprec.completion.spectral import DENSE_CELLS, LowRank, SparsePlusLowRank, gram, refined, spanned
+from dprec.completion.spectral import LowRank, SparsePlusLowRank, computed_densely, gram, refined, spanned
 
 _SPARE = 10
 """Singular values computed beyond the rank of the previous point."""
@@ -147,7 +147,7 @@ class Domain:
     @property
     def draws(self) -> bool:
         """Whether a projection is not exact, and draws."""
-        return self.bound is None and self.shape[0] * self.shape[1] > DENSE_CELLS
+        return self.bound is None and not computed_densely(self.shape, self.rows.size)
 
     def zero(self) -> Any:
         """Return the zero matrix."""

@@ -11,7 +11,10 @@ from tests import make
 from tests.make import STARS
 from tests.refusals import refused_at
 
-paths = pytest.mark.parametrize("dense_cells", [spectral.DENSE_CELLS, 1], ids=["exact", "lanczos"])
+
+@pytest.fixture(params=[True, False], ids=["exact", "lanczos"])
+def decomposed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spectral, "computed_densely", lambda _shape, _observed: request.param)
 
 
 def planted(shape: tuple[int, int], share: float, noise: float = 0.0) -> tuple[Observations, np.ndarray]:
@@ -32,11 +35,10 @@ def distance(matrix: np.ndarray, observations: Observations) -> float:
     return float(np.linalg.norm(matrix[observations.users, observations.items] - observations.values))
 
 
-@paths
+@pytest.mark.usefixtures("decomposed")
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.9])
-def test_the_solution_is_optimal(share: float, dense_cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_solution_is_optimal(share: float) -> None:
     """The conditions of Karush, Kuhn and Tucker, which only the solution of Eq. (4) meets."""
-    monkeypatch.setattr(spectral, "DENSE_CELLS", dense_cells)
     observations, _ = planted((60, 45), 0.5, noise=0.5)
     rho = share * np.linalg.norm(observations.values - observations.mean)
     found, diagnostics = completed_matrix(observations, rho=rho)
@@ -111,9 +113,8 @@ def by_hand(cells: Observations, rank: int) -> np.ndarray:
     return user_means[:, None] + (left[:, :rank] * values[:rank]) @ right[:rank]
 
 
-@pytest.mark.parametrize("cells", [spectral.DENSE_CELLS, 1], ids=["exact", "lanczos"])
-def test_it_is_the_svd_of_the_imputed_matrix(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spectral, "DENSE_CELLS", cells)
+@pytest.mark.usefixtures("decomposed")
+def test_it_is_the_svd_of_the_imputed_matrix() -> None:
     observations = small()
     completed = COMPLETIONS["svd"](rank=3).fit(observations, seed=0)
     users, items = np.divmod(np.arange(12 * 9), 9)
@@ -134,3 +135,9 @@ def test_a_large_matrix_of_zeros_or_of_rank_1_is_decomposed(
     np.testing.assert_allclose(leading.values, [rank * np.sqrt(600), 0, 0, 0], atol=1e-12)
     for vectors in (leading.left, leading.right):
         np.testing.assert_allclose(vectors.T @ vectors, np.eye(4), atol=1e-12)
+
+
+@pytest.mark.parametrize(("shape", "observed"), [((2000, 2000), 0), ((4000, 2000), 4_000_000)])
+def test_what_is_small_or_mostly_observed_is_dense(shape: tuple[int, int], observed: int) -> None:
+    assert spectral.computed_densely(shape, observed)
+    assert not spectral.computed_densely((shape[0] + 1, shape[1]), observed)
