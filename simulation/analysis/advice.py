@@ -49,6 +49,8 @@ class AdviceLimits(Limits):
         above = {
             "--epsilon": self.epsilon,
             "--max-bytes": self.max_bytes,
+            "--max-bytes-up": self.max_bytes_up,
+            "--max-bytes-down": self.max_bytes_down,
             "--max-network-bytes": self.max_network_bytes,
         }
         for option, value in above.items():
@@ -66,9 +68,10 @@ class AdviceLimits(Limits):
         """What may be spent, and what else is asked for."""
         delta = "" if self.delta is None else f" with δ ≤ {self.delta:g}"
         words = [f"ε ≤ {self.epsilon:g} per {self.unit}{delta}"]
-        limits = {"of messages": self.max_bytes, "on the network": self.max_network_bytes}
         words += [
-            f"{plural(round(limit), 'byte')} {what}" for what, limit in limits.items() if math.isfinite(limit)
+            f"{plural(round(limit), 'byte')} {what}"
+            for what, limit in self.most_bytes.items()
+            if math.isfinite(limit)
         ]
         words += [f"{self.max_recovered:.0%} of levels recovered"] if self.max_recovered < 1 else []
         words += [_AT_MOST_IN_WORDS[self.trust]] if self.trust in _AT_MOST_IN_WORDS else []
@@ -369,11 +372,10 @@ def _next_better(advice: Advice) -> Iterator[str]:
         yield from _other_promise(privacy.result, advice)
     if traffic:
         result = traffic.result
-        more_bytes = {
-            "": (result.bytes_per_user or 0.0) - limits.max_bytes,
-            " on the network": (result.network_bytes_per_user or 0.0) - limits.max_network_bytes,
-        }
-        over = listed(f"{count:,.0f} more bytes{where}" for where, count in more_bytes.items() if count > 0)
+        over = listed(
+            f"{excess:,.0f} more bytes {what}" if excess < math.inf else f"bytes {what} that are not known"
+            for what, excess in limits.bytes_over(result).items()
+        )
         yield f"next better for bytes: {_in_words(traffic, advice)}: costs {over or 'no more'}"
         yield from _other_promise(result, advice)
     if not (privacy or traffic):

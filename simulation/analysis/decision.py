@@ -11,7 +11,7 @@ from itertools import product
 
 from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
 from simulation.analysis.gains import Gain, gain, gain_digits, not_significant, nothing_sent, shown_from
-from simulation.analysis.protocol_results import ProtocolResult
+from simulation.analysis.protocol_results import BYTES, ProtocolResult
 from simulation.analysis.vocabulary import Metric
 
 SLACK = 1 + 1e-9
@@ -48,6 +48,20 @@ class Limits:
     """Largest share of the levels of ratings that an attack recovers."""
     without: tuple[Trust, ...] = ()
     """Trust models that cannot be had, whatever is trusted more."""
+    max_bytes_up: float = math.inf
+    """Largest mean of the bytes of the messages that a user sends."""
+    max_bytes_down: float = math.inf
+    """Largest mean of the bytes of the messages that a user receives."""
+
+    @property
+    def most_bytes(self) -> dict[str, float]:
+        """The limits of bytes, by what they are of."""
+        return {
+            "of messages": self.max_bytes,
+            "up": self.max_bytes_up,
+            "down": self.max_bytes_down,
+            "on the network": self.max_network_bytes,
+        }
 
     def allow(self, result: ProtocolResult) -> bool:
         """Return whether a result asks for no more trust, and tells no more of item sets and levels."""
@@ -85,10 +99,18 @@ class Limits:
 
     def carry(self, result: ProtocolResult) -> bool:
         """Return whether the bytes of a result are within limits."""
-        spent, carried = result.bytes_per_user, result.network_bytes_per_user
-        network = 0.0 if spent == 0 else math.inf if carried is None else carried
-        messages = math.inf if spent is None else spent
-        return messages <= self.max_bytes and network <= self.max_network_bytes
+        return not self.bytes_over(result)
+
+    def bytes_over(self, result: ProtocolResult) -> dict[str, float]:
+        """Return by how many bytes a result exceeds which limits; infinite where its bytes are not known."""
+        spent = (result.bytes_per_user, *(result.mean(column) for column in BYTES))
+        carried = 0.0 if result.bytes_per_user == 0 else result.network_bytes_per_user
+        over = {
+            what: (math.inf if mean is None else mean) - most
+            for (what, most), mean in zip(self.most_bytes.items(), (*spent, carried), strict=True)
+            if most < math.inf
+        }
+        return {what: excess for what, excess in over.items() if excess > 0}
 
 
 @dataclass(frozen=True)

@@ -271,6 +271,8 @@ def advise(
     ] = None,
     data: parameters.Kept = None,
     max_bytes: parameters.MaxBytes = math.inf,
+    max_bytes_up: parameters.MaxBytesUp = math.inf,
+    max_bytes_down: parameters.MaxBytesDown = math.inf,
     max_network_bytes: parameters.MaxNetworkBytes = math.inf,
     max_recovered: parameters.MaxRecovered = 1.0,
     per: parameters.Per = None,
@@ -307,7 +309,10 @@ def advise(
     unit = usual_unit(folder) if per is None else one_of("--per", per, COMPARABLE_UNITS)
     absent = tuple(one_of("--without", model, LEAST_TRUST_FIRST[1:]) for model in without or ())
     conditions = (trusted, hide_items, claimed, delta)
-    limits = AdviceLimits(epsilon, unit, max_bytes, *conditions, max_network_bytes, max_recovered, absent)
+    ways = max_bytes_up, max_bytes_down
+    limits = AdviceLimits(
+        epsilon, unit, max_bytes, *conditions, max_network_bytes, max_recovered, absent, *ways
+    )
     print_lines([*advice_lines(advice(folder, limits, metric)), *declared_lines(folder)])
 
 

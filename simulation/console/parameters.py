@@ -127,6 +127,12 @@ HideItems = Annotated[
 MaxBytes = Annotated[
     float, typer.Option(metavar="B", show_default=False, help="Most bytes of a user's messages, both ways.")
 ]
+MaxBytesUp = Annotated[
+    float, typer.Option(metavar="B", show_default=False, help="Most bytes of the messages that a user sends.")
+]
+MaxBytesDown = Annotated[
+    float, typer.Option(metavar="B", show_default=False, help="Most bytes of those that a user receives.")
+]
 MaxNetworkBytes = Annotated[
     float,
     typer.Option(metavar="B", show_default=False, help="Most bytes on the network per user."),

@@ -147,6 +147,8 @@ ADVISED: dict[str, tuple[Rows, AdviceLimits, str]] = {
             ({"max_bytes": 500}, "cheap"),
             ({"max_network_bytes": 58_000}, "cheap"),
             ({"max_bytes": 6000, "max_network_bytes": 70_000}, "dear"),
+            ({"max_bytes_up": 4999}, "cheap"),
+            ({"max_bytes_up": 5000, "max_bytes_down": 200}, "dear"),
         )
     },
     "the cheapest of equals": (
@@ -231,6 +233,8 @@ def test_what_is_not_better_and_what_may_be_as_good_are_named(table: Table) -> N
     [
         *(("--epsilon", {"epsilon": value}) for value in (math.nan, math.inf, 0.0, -1.0)),
         *(("--max-bytes", {"max_bytes": value}) for value in (math.nan, 0.0)),
+        ("--max-bytes-up", {"max_bytes_up": 0.0}),
+        ("--max-bytes-down", {"max_bytes_down": math.nan}),
         *(("--max-network-bytes", {"max_network_bytes": value}) for value in (math.nan, -1.0)),
         *(("--max-recovered", {"max_recovered": value}) for value in (0.0, 1.1, math.nan)),
         ("--delta", {"unit": "user", "delta": 1.0}),

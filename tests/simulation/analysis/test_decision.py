@@ -56,7 +56,9 @@ def taken(every: list[Candidate], limits: Limits, *, hides: bool) -> tuple[str, 
         )
         trusted = LEAST_TRUST_FIRST.index(line["trust"]) <= LEAST_TRUST_FIRST.index(limits.trust)
         kept = any(own is not None and own <= limits.epsilon for own in losses)
-        carried = messages <= limits.max_bytes and network <= limits.max_network_bytes
+        most = limits.max_bytes, limits.max_bytes_up, limits.max_bytes_down, limits.max_network_bytes
+        ways = (line[f"{way}link_message_mean_per_user"] for way in ("up", "down"))
+        carried = all(spent <= limit for spent, limit in zip((messages, *ways, network), most, strict=True))
         protects = line["status"] == "proved" and line["hides_rated_items"] == hides
         if kept and trusted and carried and protects and each.better:
             worth.append((each.accuracy, (each.result.name, each.result.budget)))
@@ -68,7 +70,8 @@ def test_what_is_taken_is_what_the_table_says() -> None:
     competing = [each for each in candidates(results, RMSE) if each.result.baseline is None]
     asked = product(
         LEAST_TRUST_FIRST, ("rating", "user"), (False, True), (0.05, 0.5, 1.0, 4.0, 10.0),
-        ({}, {"max_bytes": 4e3}, {"max_bytes": 1e4}, {"max_network_bytes": 8e4}),
+        ({}, {"max_bytes": 4e3}, {"max_bytes": 1e4}, {"max_network_bytes": 8e4}, {"max_bytes_up": 2e3},
+         {"max_bytes_down": 2e3}),
     )  # fmt: skip
     for trust, unit, hides, epsilon, most in asked:
         limits = Limits(epsilon, unit, trust=trust, delta=1e-6, **most)  # type: ignore[arg-type]
