@@ -135,6 +135,7 @@ def how_to_go_on() -> str:
     return _NOTES[-1]() if _NOTES else ""
 
 
+UNKNOWN_KEY = "an unknown key"
 MAPPING = "a mapping of keys to values"
 
 ACCEPTED = {

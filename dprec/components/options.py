@@ -36,7 +36,7 @@ from pydantic_core import (
 from pydantic_core.core_schema import DefinitionsSchema
 
 from dprec.components.user_defined import declares_kind, imported, is_ours, redefined, reference_of
-from dprec.errors import MAPPING, InputError, SettingError, accepted_by, listed, shown, within
+from dprec.errors import MAPPING, UNKNOWN_KEY, InputError, SettingError, accepted_by, listed, shown, within
 
 _BOUNDS = {"gt", "ge", "lt", "le"}
 
@@ -420,7 +420,7 @@ def first_error(error: ValidationError, model: type[BaseModel]) -> SettingError:
         case "extra_forbidden" if now := getattr(group, "renamed", {}).get(name):
             return SettingError(key, "an old name", now)
         case "extra_forbidden":
-            return SettingError(key, "an unknown key", listed(list(fields), name))
+            return SettingError(key, UNKNOWN_KEY, listed(list(fields), name))
         case "missing":
             described = fields[name].description if name in fields else None
             return SettingError(

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from dprec.components import Options
-from dprec.errors import MAPPING, InputError
+from dprec.errors import MAPPING, UNKNOWN_KEY, InputError
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -148,7 +148,11 @@ def overrides_named(overrides: Sequence[str]) -> Iterator[None]:
             error.where.rpartition(": ")[2],
             dict(override.partition("=")[::2] for override in overrides),
         )
-        if not any(key == own or key.startswith((f"{own}.", f"{own}[")) for own in typed):
+        # A key that is not known may be a part of the one that was typed.
+        part = (f"{key}.",) if error.found == UNKNOWN_KEY else ()
+        if not any(
+            key == own or key.startswith((f"{own}.", f"{own}[")) or own.startswith(part) for own in typed
+        ):
             raise
         quoted = (
             f": {as_argument(key, typed[key])}"

@@ -126,6 +126,7 @@ def test_the_population_stays_where_it_was_put_for_runs_with_the_same_ratings(
         ("run CONFIG --set dataset.positive=>=\xa05", 2, """: --set 'dataset.positive=">= 5"'"""),
         ("run CONFIG --save-split OUT --set split={kind:\xa0cold-users}", 2, "--save-split: cold users"),
         ("compare CONFIG --save-split OUT", 2, "'--save-split'"),
+        ("run CONFIG --set protocol.mechnism.kind=none", 2, "--set protocol.mechnism: "),
         ("run CONFIG --set protocol.privacy.epsilon=1e-300", 2, "protocol.privacy.epsilon: "),
         ("run CONFIG --set protocol.privacy.per=cell", 2, "protocol.privacy.per: "),
         ("run CONFIG --set protocol.mechanism={kind:\xa0none}", 2, "protocol.privacy: "),
