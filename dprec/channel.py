@@ -66,9 +66,12 @@ class Channel:
         Raises
         ------
         ValueError
-            When the shapes do not agree, a row is not a distribution, or the rows cost more than epsilon.
+            When the shapes do not agree, a row is not a distribution, epsilon is negative or NaN, or the rows
+            cost more than it.
         """
         rows = np.asarray(probabilities, dtype=np.float64)
+        if not epsilon >= 0:
+            raise ValueError(f"an epsilon of {epsilon}; accepted: at least 0")
         if rows.ndim != 2 or rows.shape != (np.size(inputs), np.size(values)):
             raise ValueError(f"probabilities of shape {rows.shape} for {np.size(inputs)} x {np.size(values)}")
         if not (np.all(np.isfinite(rows)) and np.all(rows >= 0) and np.all(rows.sum(axis=1) > 0)):

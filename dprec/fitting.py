@@ -108,11 +108,7 @@ def _check_sender(sender: Mechanism, epsilon: float | None) -> None:
     if not sender.report_family.of_single_ratings():
         accepted = "a mechanism that shows which items were rated and reports each rating alone"
         raise InputError("mechanism", sender.kind, accepted)
-    if sender.private and epsilon is None:
-        raise InputError("epsilon", f"none, with mechanism {sender.kind}", "a number above 0")
-    if not sender.private and epsilon is not None:
-        found = f"{epsilon:g}, with mechanism {sender.kind}, which adds no noise"
-        raise InputError("epsilon", found, "an epsilon beside a private mechanism, or none")
+    sender.checked_budget(epsilon)
 
 
 def _places(ids: ArrayLike, known_ids: AnyArray, what: str) -> Ints:

@@ -252,7 +252,14 @@ def ranking_figures(
     -------
     dict
         The keys of `USER_METRICS` and ``coverage``; None where there is no user.
+
+    Raises
+    ------
+    InputError
+        When a cutoff is below 1.
     """
+    if min(cutoffs, default=1) < 1:
+        raise InputError("cutoffs", str(min(cutoffs)), "at least 1 each")
     users = len(ranked.hits)
     figures: dict[str, dict[int, float | None]] = {
         name: {k: float(np.mean(metric(ranked, k))) if users else None for k in cutoffs}

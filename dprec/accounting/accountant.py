@@ -322,14 +322,16 @@ class PrivacyAccountant:
         Raises
         ------
         ValueError
-            When an array does not cover all users, a loss is negative or NaN, or one per user is finite of a
-            mechanism that has none without a delta.
+            When an array does not cover all users, ``users`` is not of bool, a loss is negative or NaN, or
+            one per user is finite of a mechanism that has none without a delta.
         """
         if mechanism is not None and mechanism.needs_delta and not np.all(np.isinf(per_user)):
             raise ValueError(f"{type(mechanism).__name__} bounds nothing without a delta")
         for column in (users, per_rating, per_user):
             if isinstance(column, np.ndarray) and column.shape != self.rated.shape:
                 raise ValueError(f"an array of shape {column.shape} for {self.n_users} users")
+        if users.dtype != np.bool_:
+            raise ValueError(f"users of {users.dtype}; accepted: bool")
         if not users.any():
             return
         losses = _compact(per_rating, users & self.rated), _compact(per_user, users)
@@ -364,7 +366,13 @@ class PrivacyAccountant:
         -------
         ndarray of float64
             At most the sums of the events' epsilons; infinite for what was sent unprotected.
+
+        Raises
+        ------
+        ValueError
+            When delta is not from 0 to below 1, or there is no such unit or adjacency.
         """
+        _check_asked(delta, per, adjacency)
         if per != "user":
             took_part = np.zeros(self.n_users, dtype=np.bool_)
             for event in self.history:
@@ -399,7 +407,13 @@ class PrivacyAccountant:
 
         Events whose mechanism is known compose as under "replace-one", with a delta above 0. The sum of their
         own epsilons may only compare a profile with none, and does not bound it.
+
+        Raises
+        ------
+        ValueError
+            When delta is not above 0 and below 1.
         """
+        _check_asked(delta or math.nan)
         return self._composed(delta, "replace-one")
 
     def _composed(self, delta: float, adjacency: Adjacency) -> Floats:
@@ -537,6 +551,15 @@ class LargestLoss:
             accountant.step(1, one_user, 0.0, loss, mechanism)
         largest = float(accountant.get_epsilon(self.delta).max())
         return largest if math.isfinite(largest) else None
+
+
+def _check_asked(delta: float, per: str = "user", adjacency: str | None = None) -> None:
+    """Refuse a question about losses that has no answer; raises ValueError."""
+    if not 0 <= delta < 1:
+        raise ValueError(f"a delta of {delta}; accepted: at least 0 and below 1")
+    for value, accepted in ((per, get_args(PrivacyUnit)), (adjacency, (None, *get_args(Adjacency)))):
+        if value not in accepted:
+            raise ValueError(f"{value!r}; accepted: {', '.join(filter(None, accepted))}")
 
 
 def _compact(losses: Epsilon, charged: Bools) -> Epsilon:

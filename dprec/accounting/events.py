@@ -342,6 +342,10 @@ class NoisySum(EventMechanism):
     needs_delta: ClassVar[bool] = True
     weight: ClassVar[int] = 1
 
+    def __post_init__(self) -> None:
+        if not self.distance >= 0:
+            raise ValueError(f"a distance of {self.distance}; accepted: at least 0")
+
     def repeated(self, user: int, times: int) -> Self:
         """Return the sum that is as far from one without the user as all are together."""
         return replace(self, distance=math.sqrt(times) * self.distance)

@@ -114,7 +114,7 @@ class OwnBudgets(PrivacyBudget):
         """Return the settings as a file has them."""
         if self.column is not None:
             return {"epsilon": self.column, "per": self.per}
-        shares = {f"{epsilon:.15g}": share for epsilon, share in self.shares}
+        shares = {np.format_float_positional(epsilon, trim="-"): share for epsilon, share in self.shares}
         sampled = {} if self.sampled_at is None else {"sampled_at": self.sampled_at}
         return {"epsilon": shares, "per": self.per, "choice": self.choice, **sampled}
 
@@ -149,9 +149,9 @@ class OwnBudgets(PrivacyBudget):
 
     def scaled(self, factor: float) -> OwnBudgets:
         """Return budgets that are so many times as large."""
-        shares = {factor * epsilon: share for epsilon, share in self.shares}
+        shares = tuple((factor * epsilon, share) for epsilon, share in self.shares)
         sampled_at = None if self.sampled_at is None else factor * self.sampled_at
-        return OwnBudgets.of(shares, per=self.per, choice=self.choice, sampled_at=sampled_at)
+        return replace(self, epsilon=factor * self.epsilon, shares=shares, sampled_at=sampled_at)
 
     def alone(self) -> tuple[OwnBudgets, ...]:
         """Return, for each epsilon but a refusal, budgets of people who all choose it."""
@@ -174,14 +174,14 @@ class OwnBudgets(PrivacyBudget):
             missing, wrong = np.isnan(values), values[(values < 0) | np.isinf(values)]
         else:
             missing = values == ""
-            wrong = np.array([text for text in values.tolist() if _NUMBER.fullmatch(text) is None])
+            wrong = np.array([text for text in values.tolist() if text and not _is_epsilon(text)])
         if missing.any() or wrong.size:
             found = f"none for {np.count_nonzero(missing):,} of {values.size:,} users"
             if wrong.size:
                 found = shown(repr(wrong[0].item()))
             accepted = "a number for every user, 0 or above: 0 is a refusal"
             raise SettingError("epsilon", f"{found} in column {self.column!r}", accepted)
-        levels, numbers = np.unique(np.abs(values), return_inverse=True)  # -0 is 0
+        levels, numbers = np.unique(np.abs(values.astype(np.float64)), return_inverse=True)  # -0 is 0
         if levels.size > _MOST:
             found = f"{levels.size:,} different epsilons in column {self.column!r}"
             raise SettingError("epsilon", found, f"1 to {_MOST} different ones")
@@ -223,6 +223,13 @@ class OwnBudgets(PrivacyBudget):
         order, places = np.argsort(scores, kind="stable"), np.arange(counts.size)
         numbers[order] = np.searchsorted(ends[:-1], places, side="right")
         return numbers
+
+
+def _is_epsilon(text: str) -> bool:
+    try:
+        return 0 <= float(text) < np.inf
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True, kw_only=True)

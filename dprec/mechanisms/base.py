@@ -147,7 +147,7 @@ class Mechanism(Options):
     def perturb(
         self,
         ratings: ArrayLike,
-        epsilon: float = math.inf,
+        epsilon: float | None = None,
         rng: np.random.Generator | int | None = None,
         *,
         scale: RatingScale = _STARS,
@@ -159,8 +159,9 @@ class Mechanism(Options):
         ratings : array_like
             True ratings, of any shape. NaN is "not rated": it stays NaN, unless the mechanism hides which
             items were rated, which perturbs it too.
-        epsilon : float
-            Budget per rating, or per cell if the mechanism hides which items were rated; above 0.
+        epsilon : float, optional
+            Budget per rating, or per cell if the mechanism hides which items were rated; above 0. None for
+            a mechanism that is not private.
         rng : Generator or int, optional
             A generator or its seed; by default the noise is different each time.
         scale : RatingScale
@@ -177,19 +178,30 @@ class Mechanism(Options):
         Raises
         ------
         InputError
-            When the budget is not above 0, a rating is not on the scale, or a report depends on a user's
-            other ratings.
+            When a private mechanism has no budget above 0, or another has one, a rating is not on the scale,
+            or a report depends on a user's other ratings.
         """
         if not self.report_family.by_cell:
             found = f"{self.kind}, whose reports depend on a user's other ratings"
             raise InputError("perturb", found, "a mechanism that reports each rating alone")
-        channel, values = self.channel(scale, epsilon), np.asarray(ratings, dtype=np.float64)
+        budget = self.checked_budget(epsilon)
+        channel, values = self.channel(scale, budget), np.asarray(ratings, dtype=np.float64)
         levels = _levels(values, scale)
         sent = (levels > 0) | channel.hides_rated_items
         words = np.random.default_rng(rng).integers(2**64, size=int(sent.sum()), dtype=np.uint64)
         read = np.full(values.shape, np.nan)
         read[sent] = channel.values[channel.sample(levels[sent], words)]
         return read
+
+    def checked_budget(self, epsilon: float | None) -> float:
+        """Return the budget of a rating, infinite without privacy; raises InputError for another."""
+        if not self.private and epsilon is not None:
+            found = f"{epsilon:g}, with mechanism {self.kind}, which adds no noise"
+            raise InputError("epsilon", found, "an epsilon beside a private mechanism, or none")
+        if self.private and (epsilon is None or not 0 < epsilon < math.inf):
+            found = "none" if epsilon is None else f"{epsilon:g}"
+            raise InputError("epsilon", f"{found}, with mechanism {self.kind}", "a number above 0")
+        return math.inf if epsilon is None else epsilon
 
 
 def _levels(ratings: Floats, scale: RatingScale) -> Uint8s:

@@ -89,7 +89,7 @@ def check_options(trials: int, confidence: float) -> None:
 
 @dataclass(frozen=True)
 class ProtocolAuditor:
-    """Performs the tests of `dprec.protocols.findings.Auditor` on a protocol, reduced for an audit."""
+    """Performs the tests of `dprec.protocols.findings.AuditTests` on a protocol, reduced for an audit."""
 
     config: RunConfig
     """With as little work as possible, but the same reports."""

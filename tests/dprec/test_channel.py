@@ -69,6 +69,12 @@ def test_rows_that_are_no_distributions_are_refused(bad: list[list[float]]) -> N
         Channel.from_probabilities(bad, [1.0], [1.0, 2.0], math.inf)
 
 
+@pytest.mark.parametrize("epsilon", [-1.0, math.nan])
+def test_an_epsilon_below_0_or_nan_is_refused(epsilon: float) -> None:
+    with pytest.raises(ValueError, match="an epsilon of"):
+        Channel.from_probabilities([[0.5, 0.5]], [1.0], [1.0, 2.0], epsilon)
+
+
 @pytest.mark.parametrize("crowded", [False, True])
 def test_symbols_are_those_whose_draws_words_are_among(crowded: bool) -> None:
     """Every draw at a threshold, beside it, and the first and the last."""

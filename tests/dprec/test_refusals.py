@@ -32,6 +32,7 @@ from dprec.mechanisms import (
     ZhengLaplace,
     ZhengRandomizedResponse,
 )
+from dprec.metrics import RankedHits, ranking_figures
 from dprec.observations import EmbeddingRelease
 from dprec.personalization import TableOptions
 from dprec.protocols.private_als import FactorizationOptions
@@ -94,6 +95,10 @@ MECHANISMS_AND_SCALES: list[Row] = [
     ("symbols", lambda: MECHANISMS["zheng-laplace"](symbols=2)),
     ("ratings", lambda: Laplace().perturb([1.0, 0.5], 1.0)),
     ("perturb", lambda: ResidualBits().perturb([1.0], 1.0)),
+    ("epsilon", lambda: Laplace().perturb([1.0])),
+    ("epsilon", lambda: Laplace().perturb([1.0], np.inf)),
+    ("epsilon", lambda: Raw().perturb([1.0], 1.0)),
+    ("cutoffs", lambda: ranking_figures(RankedHits.of(np.array([[0]]), np.array([0]), RATED), [0], 12)),
     *(("scale", lambda given=given: RatingScale.evenly(*given)) for given in ((1, 5, 0.3), (5, 1, 1))),
     *(
         ("scale", lambda levels=levels: RatingScale(np.array(levels, dtype=float)))

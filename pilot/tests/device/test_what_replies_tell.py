@@ -1,7 +1,7 @@
 """What replies tell of a profile beyond what the mechanism sends: nothing, whatever a server asks.
 
 Each test is an attack: a server asks devices with different profiles the same, and compares what they say.
-How long they take is the subject of `test_times.py`.
+When they leave is the subject of `test_service.py`.
 """
 
 import logging

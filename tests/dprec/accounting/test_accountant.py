@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -190,6 +191,28 @@ def test_between_two_profiles_a_sum_moves_twice_as_far_whatever_its_epsilon_is()
     assert accountant.between_profiles(1e-6).tolist() == expected.tolist()
     accountant.step(2, everybody(1), 0.0, 2.0)
     assert accountant.between_profiles(1e-6).tolist() == (expected + 2.0).tolist()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"delta": -1e-6}, {"delta": 1.0}, {"delta": np.nan}, {"per": "users"}, {"adjacency": "replace_one"}],
+)
+def test_a_question_that_has_no_answer_is_refused(asked: dict[str, Any]) -> None:
+    accountant = PrivacyAccountant(rated=everybody(1))
+    accountant.step(1, everybody(1), np.inf, np.inf, NoisySum(0.5))
+    with pytest.raises(ValueError, match="accepted: "):
+        accountant.get_epsilon(**asked)
+    if "delta" in asked:
+        with pytest.raises(ValueError, match="a delta of"):
+            accountant.between_profiles(asked["delta"])
+
+
+def test_between_profiles_sums_need_a_delta_and_events_say_who_took_part() -> None:
+    accountant = PrivacyAccountant(rated=everybody(1))
+    with pytest.raises(ValueError, match="a delta of"):
+        accountant.between_profiles(0.0)
+    with pytest.raises(ValueError, match="users of int64"):
+        accountant.step(1, np.ones(1, dtype=np.int64), 0.1, 1.0)  # type: ignore[arg-type]
 
 
 def test_the_adjacency_is_the_accountants_or_the_one_asked_for() -> None:

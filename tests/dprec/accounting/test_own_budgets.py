@@ -62,6 +62,9 @@ def test_a_column_says_who_has_which_epsilon() -> None:
         ([1.0, np.nan, 2.0, np.nan], "none for 2 of 4 users"),
         (["", "", "", ""], "none for 4 of 4 users"),
         (["1", "2.5", "high", "2"], "'high'"),
+        (["1", "2.5", "nan", "2"], "'nan'"),
+        (["1", "inf", "0", "2"], "'inf'"),
+        (["1.2.3", "1", "0", "2"], "'1.2.3'"),
         ([1.0, -0.5, 2.0, 3.0], "-0.5"),
         ([1.0, np.inf, 2.0, 3.0], "inf"),
         ([1.0, 21.0, 2.0, 3.0], "21"),
@@ -73,6 +76,21 @@ def test_columns_that_are_no_epsilons_are_refused(column: list[Any], found: str)
         OwnBudgets.named("chosen").of_users(users(chosen=column))
     assert caught.value.key == "epsilon"
     assert found in caught.value.found
+
+
+def test_a_mapping_is_read_back_as_it_was() -> None:
+    budgets = OwnBudgets.of({0.1 + 0.2: 0.5, 1: 0.25, 0: 0.25})
+    written = as_values(budgets)["epsilon"]
+    assert list(written) == ["0", "0.30000000000000004", "1"]
+    assert OwnBudgets.of(written) == budgets
+
+
+def test_scaled_budgets_stay_with_their_users() -> None:
+    budgets = OwnBudgets.named("chosen").of_users(users(chosen=[0.5, 1.0, 0.5, 1.0]))
+    scaled = budgets.scaled(0.5)
+    counts, means = np.ones(4, dtype=np.int64), np.ones(4)
+    assert scaled.epsilons == (0.25, 0.5)
+    assert scaled.chosen(counts, means, seed=1).tolist() == [0, 1, 0, 1]
 
 
 def test_shares_are_exact_and_drawn_by_the_seed() -> None:
