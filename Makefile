@@ -50,6 +50,7 @@ $(VENV)/bin/python:
 
 # What is locked is installed by hash; then this checkout, with nothing else.
 $(VENV)/%.stamp: requirements/%.txt pyproject.toml $(PILOT) | $(VENV)/bin/python
+	@echo "Installing what $< locks into $(VENV): one to three minutes"
 	$(PIP) install --require-hashes --requirement $<
 	$(PIP) install --no-deps --no-build-isolation --editable . $(if $(PILOT),--editable ./pilot)
 	touch $@

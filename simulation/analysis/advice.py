@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from dprec.accounting import ComparableUnit, Trust
+from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
 from dprec.errors import InputError, plural
 from dprec.protocols.base import TOLD
 from simulation.analysis.answer import guess, guess_in_words, price
@@ -111,6 +111,8 @@ class Advice:
     """The more accurate result within epsilon that needs the fewest bytes."""
     course: PopulationCourse | None
     """Of the best with several numbers of users; None where none were tried."""
+    less_trust: tuple[Candidate, ...]
+    """Within the limits, the best of each model that trusts less than the best does."""
     popularity: Candidate | None
     """Of lists: popularity, which is public or else costs everybody's set; None where it was not run."""
 
@@ -202,8 +204,21 @@ def _advice(
         for_epsilon=min(cheaply, key=lambda candidate: _more_privacy(candidate.result, limits), default=None),
         for_bytes=min(privately, key=lambda candidate: candidate.result.bytes_per_user or 0.0, default=None),
         course=course_of(all_courses, best.result),
+        less_trust=_with_less_trust(limits, best, competing),
         popularity=popularity,
     )
+
+
+def _with_less_trust(
+    limits: AdviceLimits, best: Candidate, competing: Sequence[Candidate]
+) -> tuple[Candidate, ...]:
+    """Return the best of each model that trusts less, the most trust first; what beats nothing sent alone."""
+    less = LEAST_TRUST_FIRST[: LEAST_TRUST_FIRST.index(best.result.needed_trust)]
+    chosen = []
+    for trusted in (replace(limits, trust=trust) for trust in reversed(less)):
+        inside = decide((each for each in competing if trusted.allow(each.result)), trusted)
+        chosen += [each for each in inside[:1] if each.better and each not in chosen]
+    return tuple(chosen)
 
 
 def _beyond_chance(rival: Candidate, best: Candidate) -> bool:
@@ -268,6 +283,7 @@ def advice_lines(advice: Advice) -> list[str]:
         f"within {limits.words}: {answer}{_in_words(advice.best, advice)}",
         *_against_baseline(advice),
         *_against_popularity(advice),
+        *(f"  in the {each.result.trust} model: {_in_words(each, advice)}" for each in advice.less_trust),
         f"  {best.trust} model; the server sees {best.server_sees}",
         *_revealed(best, limits),
         *_guesses(best, limits),
@@ -361,7 +377,9 @@ def _left_out(advice: Advice) -> Iterator[str]:
     by_delta = grouped_by((f"{result.delta or 0.0:g}", result) for result in advice.composed_only)
     for delta, results in by_delta.items():
         because = f"because ε ≤ {advice.limits.epsilon:g} holds only with δ = {delta}: {_names(results)}"
-        yield f"left out, {because}; --delta {delta} counts it"
+        smaller = advice.limits.delta
+        anew = f", a comparison with --set match.delta={smaller:g} as well" if smaller else ""
+        yield f"left out, {because}; --delta {delta} counts it{anew}"
 
 
 def _next_better(advice: Advice) -> Iterator[str]:
@@ -431,8 +449,11 @@ def _price_in_privacy(result: ProtocolResult, limits: AdviceLimits) -> str:
 
 
 def _in_words(candidate: Candidate, advice: Advice) -> str:
-    result, metric = candidate.result, advice.metric
-    reached = f"{metric.label} {number(candidate.accuracy, metric.digits)}"
+    result, metric, popular = candidate.result, advice.metric, advice.popularity
+    below = popular is not None and metric.better(popular.accuracy, candidate.accuracy)
+    reached = (
+        f"{metric.label} {number(candidate.accuracy, metric.digits)}{', below popularity' if below else ''}"
+    )
     return f"{result.title} {_privacy(result, advice.limits)}, {reached}, {price(result)}"
 
 

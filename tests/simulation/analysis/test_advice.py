@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +227,16 @@ def test_what_is_not_better_and_what_may_be_as_good_are_named(table: Table) -> N
         line("dear", 1.0, 1.001, up=5e3, **NEAR),
     ]
     assert [each.name for each in advise(table(rows), RATING).alike] == ["near"]
+
+
+def test_what_trusts_less_is_told_beside_the_best(table: Table) -> None:
+    limits = AdviceLimits(1.0, "user", delta=1e-6)
+    assert [each.result.name for each in advise(table(TRUSTING), limits).less_trust] == [
+        *LEAST_TRUST_FIRST[2::-1]
+    ]
+    without = replace(limits, without=("secure-aggregation",))
+    assert [each.result.name for each in advise(table(TRUSTING), without).less_trust] == ["shuffle", "local"]
+    assert not advise(table([TRUSTING[3], quiet(1.05)]), limits).less_trust
 
 
 @pytest.mark.parametrize(
