@@ -22,12 +22,11 @@ from simulation.analysis.gains import (
     nothing_sent,
     strongest,
 )
-from simulation.analysis.populations import PopulationCourse, course_of, courses
+from simulation.analysis.populations import PopulationCourse, course_of, courses, notes_on_delta
 from simulation.analysis.protocol_results import (
     ComparisonFiles,
     ProtocolResult,
     metrics_of,
-    notes_on_delta,
     read_comparison,
 )
 from simulation.analysis.vocabulary import Metric, grouped_by, listed, loss, number, protected

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from dprec.accounting import Assumptions, Status, Trust
 from dprec.errors import plural
 from simulation.analysis.answer import guess, guessed
-from simulation.analysis.protocol_results import REPRESENTS, USERS, ProtocolResult
+from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import DASH, loss
 from simulation.pages.page import Section, bullets, table
 from simulation.storage.column import Column
@@ -226,7 +226,7 @@ def _meaning(subject: Subject) -> Iterator[str]:
 
 def _failing(result: ProtocolResult, delta: float) -> Iterator[str]:
     """Yield for how many users a loss may not hold: as a chance that it is any, below one."""
-    users = result.mean(REPRESENTS) or result.mean(USERS)
+    users = result.users
     if not delta or not users:
         return
     failing = delta * users
