@@ -16,7 +16,7 @@ from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import DASH, loss
 from simulation.pages.page import Section, bullets, table
 from simulation.storage.column import Column
-from simulation.storage.summary import REPETITIONS, Summary, Terms
+from simulation.storage.summary import REPETITIONS, Devices, Summary, Terms
 
 MOST_ASKED = 6
 """Protocols whose answers fit on a printed page."""
@@ -51,9 +51,14 @@ class Subject:
         return self.terms is not None and self.terms.repetitions is None
 
     @property
+    def devices(self) -> Devices:
+        """Whose devices took part; simulated ones where that is unknown."""
+        return "simulated" if self.summary is None else self.summary.devices
+
+    @property
     def busiest(self) -> str:
         """The user who loses most, in words."""
-        all_take_part = self.scheduled or (self.summary is not None and self.summary.devices == "deployed")
+        all_take_part = self.scheduled or self.devices == "deployed"
         return "the busiest user" if all_take_part else "the busiest user of the train part"
 
     @property
@@ -312,13 +317,23 @@ def _told_of_sets(terms: Terms | Assumptions, delta: float, origin: str) -> Iter
         yield f"Not covered: {terms.uncovered}."
 
 
-_WITHDRAWN: dict[Trust, str] = {
+_SIMULATED: dict[Trust, str] = {
     "local": "The server can delete a user's reports and learn again without them; what was learned, or sent "
     "to others, stays.",
     "shuffle": "Nothing that was sent: messages carry no sender.",
     "secure-aggregation": "Nothing that was sent: no part can be taken out of a sum.",
     "central": "The server can delete a user's data; what was released stays.",
 }
+
+_DELETED = (
+    "Reports are deleted when the run is complete. What was learned, or sent to others, stays, and cannot be "
+    "computed again without a user."
+)
+_WITHDRAWN: dict[Devices, dict[Trust, str]] = {
+    "simulated": _SIMULATED,
+    "deployed": {**_SIMULATED, "local": _DELETED, "central": _DELETED},
+}
+"""What can be withdrawn, by whose devices sent it and whom they trust."""
 
 
 def _withdrawn(subject: Subject) -> Iterator[str]:
@@ -330,7 +345,7 @@ def _withdrawn(subject: Subject) -> Iterator[str]:
     elif subject.stated.proxy:
         yield "Nothing that was sent: a proxy strips senders."
     else:
-        yield _WITHDRAWN[subject.result.needed_trust]
+        yield _WITHDRAWN[subject.devices][subject.result.needed_trust]
 
 
 _UNPROVED: dict[Status, str] = {

@@ -139,6 +139,15 @@ def test_who_sees_what_and_what_can_be_deleted(
     assert answered[WITHDRAWN][0] == withdrawn
 
 
+@pytest.mark.parametrize("trust", ["local", "central"])
+def test_a_deployed_run_keeps_no_reports_that_could_be_deleted(tmp_path: Path, trust: str) -> None:
+    answered = asked_of(tmp_path, {"devices": "deployed"}, trust=trust)
+    assert answered[WITHDRAWN] == [
+        "Reports are deleted when the run is complete. What was learned, or sent to others, stays, and "
+        "cannot be computed again without a user."
+    ]
+
+
 def test_the_accountant_may_have_no_figure_for_repetitions(tmp_path: Path) -> None:
     unknown = {"repetitions": 52}
     answered = asked_of(tmp_path, {**WHOLE, "terms": unknown}, trust="central")
