@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from dprec.accounting import Assumptions, Status, Trust
 from dprec.errors import plural
-from simulation.analysis.answer import guess, guessed
+from simulation.analysis.answer import guess, guessed, guesser
 from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import DASH, loss
 from simulation.pages.page import Section, bullets, table
@@ -210,8 +210,16 @@ def _sure(epsilon: float) -> str:
     return guess(epsilon, beyond="no useful bound (above 99.9 %)")
 
 
+def _by_whom(subject: Subject) -> Iterator[str]:
+    """Yield whose guesses the figures that follow bound, where not everybody's."""
+    if by := guesser(subject.result):
+        yield f"{by.capitalize()}:"
+
+
 def _meaning(subject: Subject) -> Iterator[str]:
     result, rating = subject.result, subject.result.epsilon("rating")
+    if rating or subject.loss is not None:
+        yield from _by_whom(subject)
     if rating:
         rated_or_not = ", given or not" if result.hides and not result.lists else ""
         yield f"{subject.least}{rated_or_not}: ε = {loss(rating)}, {_sure(rating)}."
@@ -257,6 +265,7 @@ def _repeated(subject: Subject) -> Iterator[str]:
         collections = plural(terms.collections, "collection") if terms.collections else "collections"
         yield f"The figures above count all {collections} of the schedule."
         return
+    yield from _by_whom(subject)
     times, epsilon, delta = terms.repetitions, subject.loss[0], result.delta or 0.0
     if rating := result.epsilon("rating"):
         yield f"{subject.least}: ε = {loss(times * rating)}, {_sure(times * rating)}."
