@@ -196,10 +196,12 @@ def _assumed(subject: Subject) -> Iterator[str]:
     elif terms is not None and terms.colluders is not None:
         colluders = plural(terms.colluders, "device")
         yield f"At most {colluders} collude with the server, which is a choice; with more, ε does not hold."
+        yield "Whoever runs the server can enrol such devices."
         lost = "with more, nothing is released and the budget is spent"
         yield f"At most {terms.dropouts:.0%} drop out; {lost}."
     elif terms is not None and terms.shufflers:
         yield "None, but the other reports are drawn as the protocol says."
+        yield "Whoever runs the server can enrol devices whose reports hide nobody."
     elif terms is not None:
         yield "None: any number of devices may collude or drop out."
     if terms is not None and terms.shufflers:

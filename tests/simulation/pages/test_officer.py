@@ -257,6 +257,7 @@ def test_secure_aggregation_says_whom_it_bears(tmp_path: Path) -> None:
     answered = asked_of(tmp_path, {**WHOLE, "terms": terms}, trust="secure-aggregation")
     assert answered[ASSUMED] == [
         "At most 5 devices collude with the server, which is a choice; with more, ε does not hold.",
+        "Whoever runs the server can enrol such devices.",
         "At most 10% drop out; with more, nothing is released and the budget is spent.",
     ]
     assert answered[DEVIATES][0] == "Trust: secure-aggregation."
@@ -278,6 +279,7 @@ def test_shufflers_who_all_collude(tmp_path: Path, alone: float | None, said: st
     ]
     assert answered[ASSUMED] == [
         "None, but the other reports are drawn as the protocol says.",
+        "Whoever runs the server can enrol devices whose reports hide nobody.",
         "At least 1 of 2 shufflers is honest.",
     ]
 
