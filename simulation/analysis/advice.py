@@ -9,7 +9,7 @@ from typing import TypeVar
 from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
 from dprec.errors import InputError, plural
 from dprec.protocols.base import TOLD
-from simulation.analysis.answer import guess, guess_in_words, price
+from simulation.analysis.answer import becomes_right, guess_in_words, price
 from simulation.analysis.decision import RECOVERED, SLACK, Candidate, Limits, candidates, decide
 from simulation.analysis.gains import (
     NOTHING_SENT,
@@ -22,12 +22,11 @@ from simulation.analysis.gains import (
     nothing_sent,
     strongest,
 )
-from simulation.analysis.populations import PopulationCourse, course_of, courses
+from simulation.analysis.populations import PopulationCourse, course_of, courses, notes_on_delta
 from simulation.analysis.protocol_results import (
     ComparisonFiles,
     ProtocolResult,
     metrics_of,
-    notes_on_delta,
     read_comparison,
 )
 from simulation.analysis.vocabulary import Metric, grouped_by, listed, loss, number, protected
@@ -312,8 +311,7 @@ def _guesses(best: ProtocolResult, limits: AdviceLimits) -> Iterator[str]:
     if 0 < spent < math.inf:
         yield f"  {guess_in_words(spent, limits.unit, best)}"
     if limits.unit == "user" and between is not None and between > spent * SLACK:
-        surer = f"a 50 % guess becomes right with at most {guess(between)}"
-        yield f"  between any two profiles ε is {loss(between)}: {surer}"
+        yield f"  between any two profiles ε is {loss(between)}: {becomes_right(between, best)}"
 
 
 def _delta(results: Iterable[ProtocolResult]) -> float:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit
+from dprec.accounting import LEAST_TRUST_FIRST, ComparableUnit, Trust
 from dprec.errors import plural
 from simulation.analysis.decision import SLACK, GridCell, Limits, candidates, decide, decision_grid
 from simulation.analysis.gains import NOTHING_SENT, POPULARITY, SETS_ONLY, gain_digits, strongest
@@ -200,8 +200,22 @@ def _guesses(cell: GridCell) -> str:
 
 def guess_in_words(epsilon: float, unit: ComparableUnit, result: ProtocolResult) -> str:
     """Say what an epsilon that a result keeps means for a guesser."""
-    what = guessed(epsilon, unit, result)
-    return f"a 50 % guess of {what} becomes right with at most {guess(epsilon)}"
+    return becomes_right(epsilon, result, f" of {guessed(epsilon, unit, result)}")
+
+
+def becomes_right(epsilon: float, result: ProtocolResult, of: str = "") -> str:
+    """Say how sure a guess becomes at most, and whose it is if not everybody's; ``of``: what is guessed."""
+    by = guesser(result)
+    return f"a 50 % guess{of}{by and f', {by},'} becomes right with at most {guess(epsilon)}"
+
+
+_GUESSERS: dict[Trust, str] = {"central": "by anybody but the server"}
+"""Whose guesses epsilon bounds, where not everybody's."""
+
+
+def guesser(result: ProtocolResult) -> str:
+    """Say whose guesses the epsilon of a result bounds; nothing where everybody's."""
+    return _GUESSERS.get(result.needed_trust, "")
 
 
 def guessed(epsilon: float, unit: ComparableUnit, result: ProtocolResult) -> str:

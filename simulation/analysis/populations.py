@@ -6,7 +6,7 @@ take part are a random draw too.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,11 +14,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dprec.accounting import note_on_delta
 from dprec.errors import InputError
 from simulation.analysis.gains import Gain, gain, to_beat
 from simulation.analysis.protocol_results import (
-    REPRESENTS,
-    USERS,
     ComparisonFiles,
     ProtocolResult,
     at_reference,
@@ -98,7 +97,7 @@ def courses(results: Sequence[ProtocolResult], metric: Metric) -> list[Populatio
         kind = evaluation.dataset if evaluation.dataset == _DRAWN else "given"
         for result in group:
             against = None if result.baseline or result.budget is None else gain(result, baseline, metric)
-            users, accuracy = result.mean(REPRESENTS) or result.mean(USERS), result.mean(metric.column)
+            users, accuracy = result.users, result.mean(metric.column)
             if against and users and accuracy is not None:
                 key = result.name, result.budget, kind
                 points.append((key, Point(users, result, accuracy, against)))
@@ -124,6 +123,13 @@ def users_needed(all_courses: Sequence[PopulationCourse], result: ProtocolResult
     """Return how many users a result's protocol needs at its budget; None if that was not tried."""
     course = course_of(all_courses, result)
     return None if course is None else course.users_needed
+
+
+def notes_on_delta(delta: float, results: Sequence[ProtocolResult]) -> Iterator[str]:
+    """Warn where the delta of a comparison is above one in the number of users of its largest population."""
+    users = max((result.users or 0.0 for result in results), default=0.0)
+    if note := note_on_delta(delta, round(users)):
+        yield note
 
 
 _CONFIDENCE = 0.95

@@ -16,7 +16,6 @@ from dprec.accounting import (
     ComparableUnit,
     Status,
     Trust,
-    note_on_delta,
     unit_from_text,
 )
 from dprec.errors import InputError
@@ -99,12 +98,12 @@ NETWORK_BYTES = (
     figure(lambda run: run.traffic.uplink.network_mean_per_user),
     figure(lambda run: run.traffic.downlink.network_mean_per_user),
 )
-USERS = figure(lambda run: run.dataset.users)
 REPRESENTS = figure(lambda run: run.dataset.represents)
 
 NEEDED_TRUST = "needed_trust"
 """Column of the trust that a run needs, where that is not what it was granted."""
 
+_USERS = figure(lambda run: run.dataset.users)
 _STATUS = figure(lambda run: run.privacy.status)
 _ITEMS = figure(lambda run: run.dataset.items)
 _DATASET = figure(lambda run: run.dataset.kind)
@@ -172,6 +171,11 @@ class ProtocolResult:
         """Return the texts in a column, each once; None if it is empty."""
         texts = (str(row[_name(column)]) for row in self.rows if row.get(_name(column)))
         return ", ".join(dict.fromkeys(texts)) or None
+
+    @property
+    def users(self) -> float | None:
+        """The users whom its figures are about: of the population that is represented, if one is."""
+        return self.mean(REPRESENTS) or self.mean(_USERS)
 
     def epsilon(self, unit: ComparableUnit) -> float | None:
         """Return the largest proved loss in a unit, over users and runs; None where there is none."""
@@ -588,10 +592,3 @@ def declared_in_comparison(files: ComparisonFiles) -> Iterator[tuple[str, str]]:
 def declared_lines(directory: Path) -> list[str]:
     """Return, for the terminal, what a comparison has of promises that are declared."""
     return [f"  {name}: {words}" for name, words in declared_in_comparison(read_comparison(directory))]
-
-
-def notes_on_delta(delta: float, results: Sequence[ProtocolResult]) -> Iterator[str]:
-    """Warn where the delta of a comparison is above one in the number of users of its largest population."""
-    users = [count for result in results if (count := result.mean(USERS)) is not None]
-    if users and (note := note_on_delta(delta, round(max(users)))):
-        yield note

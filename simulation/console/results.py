@@ -26,13 +26,12 @@ from simulation.analysis.columns import (
     text_column,
 )
 from simulation.analysis.gains import same_figures, worse_than_nothing
-from simulation.analysis.populations import METHOD, Projection
+from simulation.analysis.populations import METHOD, Projection, notes_on_delta
 from simulation.analysis.protocol_results import (
     ProtocolResult,
     by_evaluation,
     distinguishing_words,
     no_answer_yet,
-    notes_on_delta,
     results_of,
 )
 from simulation.analysis.samples import reversed_by_samples

@@ -17,7 +17,6 @@ from simulation.analysis.gains import NOTHING_SENT, POPULARITY, baseline_in_word
 from simulation.analysis.populations import PopulationCourse, Traffic
 from simulation.analysis.protocol_results import (
     REPRESENTS,
-    USERS,
     ProtocolResult,
     at_reference,
     by_accuracy,
@@ -86,9 +85,8 @@ def _series(
     for _, average, result in placed:
         budget = "" if result.budget is None else f", ε {loss(result.budget)}"
         if result.population is not None:
-            represented = result.mean(REPRESENTS)
-            users = represented or result.mean(USERS) or 0
-            budget += f", {users:,.0f} users" + (" by τ" if represented else "")
+            by_tau = " by τ" if result.mean(REPRESENTS) else ""
+            budget += f", {result.users or 0:,.0f} users{by_tau}"
         price = "" if result.bytes_per_user is None else f"{size(result.bytes_per_user)} per user"
         reached = f"{metric.label} {with_spread(average, metric.digits)}"
         parts = [f"{printable(result.name)}{budget}: {reached}", spent or price]

@@ -39,6 +39,7 @@ from simulation.analysis.populations import (
     PopulationCourse,
     comparison_projections,
     courses,
+    notes_on_delta,
     reference_traffic,
     users_needed,
 )
@@ -51,7 +52,6 @@ from simulation.analysis.protocol_results import (
     by_evaluation,
     declared_in_comparison,
     distinguishing_words,
-    notes_on_delta,
     reference_budget,
     reference_in_words,
 )

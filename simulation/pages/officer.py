@@ -11,12 +11,12 @@ from markupsafe import Markup
 
 from dprec.accounting import Assumptions, Status, Trust
 from dprec.errors import plural
-from simulation.analysis.answer import guess, guessed
-from simulation.analysis.protocol_results import REPRESENTS, USERS, ProtocolResult
+from simulation.analysis.answer import guess, guessed, guesser
+from simulation.analysis.protocol_results import ProtocolResult
 from simulation.analysis.vocabulary import DASH, loss
 from simulation.pages.page import Section, bullets, table
 from simulation.storage.column import Column
-from simulation.storage.summary import REPETITIONS, Summary, Terms
+from simulation.storage.summary import REPETITIONS, Devices, Summary, Terms
 
 MOST_ASKED = 6
 """Protocols whose answers fit on a printed page."""
@@ -51,9 +51,14 @@ class Subject:
         return self.terms is not None and self.terms.repetitions is None
 
     @property
+    def devices(self) -> Devices:
+        """Whose devices took part; simulated ones where that is unknown."""
+        return "simulated" if self.summary is None else self.summary.devices
+
+    @property
     def busiest(self) -> str:
         """The user who loses most, in words."""
-        all_take_part = self.scheduled or (self.summary is not None and self.summary.devices == "deployed")
+        all_take_part = self.scheduled or self.devices == "deployed"
         return "the busiest user" if all_take_part else "the busiest user of the train part"
 
     @property
@@ -191,10 +196,12 @@ def _assumed(subject: Subject) -> Iterator[str]:
     elif terms is not None and terms.colluders is not None:
         colluders = plural(terms.colluders, "device")
         yield f"At most {colluders} collude with the server, which is a choice; with more, ε does not hold."
+        yield "Whoever runs the server can enrol such devices."
         lost = "with more, nothing is released and the budget is spent"
         yield f"At most {terms.dropouts:.0%} drop out; {lost}."
     elif terms is not None and terms.shufflers:
         yield "None, but the other reports are drawn as the protocol says."
+        yield "Whoever runs the server can enrol devices whose reports hide nobody."
     elif terms is not None:
         yield "None: any number of devices may collude or drop out."
     if terms is not None and terms.shufflers:
@@ -205,8 +212,16 @@ def _sure(epsilon: float) -> str:
     return guess(epsilon, beyond="no useful bound (above 99.9 %)")
 
 
+def _by_whom(subject: Subject) -> Iterator[str]:
+    """Yield whose guesses the figures that follow bound, where not everybody's."""
+    if by := guesser(subject.result):
+        yield f"{by.capitalize()}:"
+
+
 def _meaning(subject: Subject) -> Iterator[str]:
     result, rating = subject.result, subject.result.epsilon("rating")
+    if rating or subject.loss is not None:
+        yield from _by_whom(subject)
     if rating:
         rated_or_not = ", given or not" if result.hides and not result.lists else ""
         yield f"{subject.least}{rated_or_not}: ε = {loss(rating)}, {_sure(rating)}."
@@ -226,7 +241,7 @@ def _meaning(subject: Subject) -> Iterator[str]:
 
 def _failing(result: ProtocolResult, delta: float) -> Iterator[str]:
     """Yield for how many users a loss may not hold: as a chance that it is any, below one."""
-    users = result.mean(REPRESENTS) or result.mean(USERS)
+    users = result.users
     if not delta or not users:
         return
     failing = delta * users
@@ -252,6 +267,7 @@ def _repeated(subject: Subject) -> Iterator[str]:
         collections = plural(terms.collections, "collection") if terms.collections else "collections"
         yield f"The figures above count all {collections} of the schedule."
         return
+    yield from _by_whom(subject)
     times, epsilon, delta = terms.repetitions, subject.loss[0], result.delta or 0.0
     if rating := result.epsilon("rating"):
         yield f"{subject.least}: ε = {loss(times * rating)}, {_sure(times * rating)}."
@@ -312,13 +328,23 @@ def _told_of_sets(terms: Terms | Assumptions, delta: float, origin: str) -> Iter
         yield f"Not covered: {terms.uncovered}."
 
 
-_WITHDRAWN: dict[Trust, str] = {
+_SIMULATED: dict[Trust, str] = {
     "local": "The server can delete a user's reports and learn again without them; what was learned, or sent "
     "to others, stays.",
     "shuffle": "Nothing that was sent: messages carry no sender.",
     "secure-aggregation": "Nothing that was sent: no part can be taken out of a sum.",
     "central": "The server can delete a user's data; what was released stays.",
 }
+
+_DELETED = (
+    "Reports are deleted when the run is complete. What was learned, or sent to others, stays, and cannot be "
+    "computed again without a user."
+)
+_WITHDRAWN: dict[Devices, dict[Trust, str]] = {
+    "simulated": _SIMULATED,
+    "deployed": {**_SIMULATED, "local": _DELETED, "central": _DELETED},
+}
+"""What can be withdrawn, by whose devices sent it and whom they trust."""
 
 
 def _withdrawn(subject: Subject) -> Iterator[str]:
@@ -330,7 +356,7 @@ def _withdrawn(subject: Subject) -> Iterator[str]:
     elif subject.stated.proxy:
         yield "Nothing that was sent: a proxy strips senders."
     else:
-        yield _WITHDRAWN[subject.result.needed_trust]
+        yield _WITHDRAWN[subject.devices][subject.result.needed_trust]
 
 
 _UNPROVED: dict[Status, str] = {

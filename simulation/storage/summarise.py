@@ -306,7 +306,8 @@ def _notes(config: RunConfig, train: Ratings, test: Ratings) -> Iterator[str]:
             f"{test.given.count:,} items that are given. Bytes and losses are those of the users who took "
             "part."
         )
-    yield from notes_on_composition(config, train.n_users)
+    population = config.dataset.represented(train.n_users) or train.n_users
+    yield from notes_on_composition(config, population)
     if config.binarization is not None:
         signs = f"A rating above {train.scale.cut:.6g} ({{}}) counts as +1, any other as -1"
         if config.binarization.kind == "mean":
@@ -333,7 +334,10 @@ _FROM_SEED = (
 
 
 def notes_on_composition(config: RunConfig, users: int) -> tuple[str, ...]:
-    """Note where what is asked for per user holds by composition, and whether its delta is too large."""
+    """Note where what is asked for per user holds by composition, and whether its delta is too large.
+
+    ``users``: how many the figures are about.
+    """
     privacy = config.protocol.privacy
     if privacy is None or not config.protocol.promise().delta:
         return ()

@@ -347,6 +347,9 @@ class PrivacySummary(Document):
     notes: tuple[str, ...] = Field(description="What a reader of the figures must know.")
 
 
+Devices = Literal["simulated", "deployed"]
+"""Whose devices a run was of: simulated ones, or those of real users."""
+
 REPETITIONS = 52
 """Collections of a year, one a week."""
 
@@ -510,7 +513,7 @@ class Summary(Document):
     beyond_the_paper: tuple[str, ...] = Field(
         default=(), description="Settings and components that differ from the paper's, with their source."
     )
-    devices: Annotated[Literal["simulated", "deployed"], IN_FILES] = Field(
+    devices: Annotated[Devices, IN_FILES] = Field(
         default="simulated", description="Whether devices were simulated, or are those of real users."
     )
     dataset: DatasetSummary

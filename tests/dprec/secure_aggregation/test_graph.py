@@ -9,7 +9,10 @@ from scipy.stats import hypergeom
 from dprec.errors import SettingError
 from dprec.secure_aggregation import MaskGraph, graph_size, unpack_vector
 from dprec.secure_aggregation.graph import FAILURE, SECURITY
+from dprec.secure_aggregation.messages import SEALED_BYTES, MessageSizes
+from dprec.secure_aggregation.noise import honest_shares
 from dprec.secure_aggregation.streams import KEY_BYTES, derived_key, stream
+from tests.paths import ROOT
 
 SECRETS, PURPOSES, CONTEXTS = (b"one", b"other"), ("noise", "polynomials", ""), (b"", b"sum 1", b"sum 2")
 
@@ -62,3 +65,24 @@ def test_the_degree_keeps_what_it_promises(users: int, dropouts: float, colluder
 def test_too_few_users_are_refused_in_one_line(users: int, dropouts: float, colluders: int) -> None:
     with pytest.raises(SettingError, match=f"{users} users, of whom .* collude; accepted: users - 1 >"):
         graph_size(users, dropouts, colluders)
+
+
+def test_the_price_of_colluders_is_as_documented() -> None:
+    text = " ".join((ROOT / "docs" / "whole-profiles.md").read_text(encoding="utf-8").split())
+    sizes, shares = {}, {}
+    for colluders in (5, 1000, 20_000):
+        sizes[colluders] = MessageSizes(graph_size(200_000, 0.1, colluders).degree, 0, 1)
+        shares[colluders] = honest_shares(200_000, 0.1, colluders)
+    few, some, many = (size.degree for size in sizes.values())
+    variance = shares[5] / shares[20_000]
+    up, down = (
+        (sum(getattr(sizes[20_000], way)) - sum(getattr(sizes[5], way))) / 1000
+        for way in ("uplink", "downlink")
+    )
+    assert (
+        f"5 colluders take {few} neighbours, and {shares[5]:,} shares of noise count; 1,000 take {some}, and "
+        f"{shares[1000]:,} count; 20,000 take {many}, and {shares[20_000]:,} count: {variance - 1:.1%} more "
+        f"variance, so {variance**0.5 - 1:.0%} more noise, and {many - few} more encrypted shares of "
+        f"{SEALED_BYTES} bytes each way; with keys and revealed shares, {up:.1f} kB more up and {down:.0f} "
+        "kB down."
+    ).replace("%", " %") in text

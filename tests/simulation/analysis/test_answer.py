@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from simulation.analysis.answer import answer_to
+import pytest
+
+from simulation.analysis.answer import answer_to, becomes_right
 from simulation.analysis.decision import GridCell, Limits, decision_grid
 from simulation.analysis.protocol_results import ProtocolResult, results_of
 from simulation.analysis.vocabulary import METRICS
@@ -154,6 +156,21 @@ def test_trust_that_was_granted_and_is_not_needed_keeps_nothing_from_others() ->
     (other,) = results(whole("sums", 1.0, "central", 0.9))
     assert (other.needed_trust, other.server_sees) == ("central", "true ratings")
     assert not Limits(1.0, "user", trust="local").allow(other)
+
+
+@pytest.mark.parametrize(
+    ("granted", "needed", "by"),
+    [
+        ("local", None, ""),
+        ("shuffle", None, ""),
+        ("secure-aggregation", None, ""),
+        ("central", None, ", by anybody but the server,"),
+        ("central", "local", ""),
+    ],
+)
+def test_who_sees_the_data_in_clear_need_not_guess(granted: str, needed: str | None, by: str) -> None:
+    (result,) = results(whole("sums", 1.0, granted, 0.9, needed_trust=needed))
+    assert becomes_right(1.0, result) == f"a 50 % guess{by} becomes right with at most 73 %"
 
 
 CASES: dict[str, tuple[list[Lines], str]] = {

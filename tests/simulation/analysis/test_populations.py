@@ -9,6 +9,7 @@ import pytest
 from simulation.analysis.populations import (
     check_population,
     courses,
+    notes_on_delta,
     project,
     users_needed,
 )
@@ -96,6 +97,15 @@ def test_lists_have_to_beat_popularity() -> None:
     results = results_of([*rows, *lines("a", 1.0, gains)])
     (course,) = courses(results, RMSE)
     assert (course.base, course.users_needed) == ("popularity", "about 10,000")
+
+
+@pytest.mark.parametrize(("represents", "warned"), [(200_000.0, True), (None, False)])
+def test_a_delta_is_held_against_the_users_that_are_represented(
+    represents: float | None, warned: bool
+) -> None:
+    results = results_of(lines("sums", 1.0, {10_000: 0.1}, represents=represents))
+    said = [note.partition(":")[0] for note in notes_on_delta(5e-5, results)]
+    assert said == ["Delta = 5e-05 is above one in 200,000 users"] * warned
 
 
 def test_total_and_rate() -> None:

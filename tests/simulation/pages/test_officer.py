@@ -139,10 +139,19 @@ def test_who_sees_what_and_what_can_be_deleted(
     assert answered[WITHDRAWN][0] == withdrawn
 
 
+@pytest.mark.parametrize("trust", ["local", "central"])
+def test_a_deployed_run_keeps_no_reports_that_could_be_deleted(tmp_path: Path, trust: str) -> None:
+    answered = asked_of(tmp_path, {"devices": "deployed"}, trust=trust)
+    assert answered[WITHDRAWN] == [
+        "Reports are deleted when the run is complete. What was learned, or sent to others, stays, and "
+        "cannot be computed again without a user."
+    ]
+
+
 def test_the_accountant_may_have_no_figure_for_repetitions(tmp_path: Path) -> None:
     unknown = {"repetitions": 52}
     answered = asked_of(tmp_path, {**WHOLE, "terms": unknown}, trust="central")
-    assert answered[YEAR][2:] == [
+    assert answered[YEAR][3:] == [
         "A more exact calculation has no figure at δ = 1e-06; the sum holds.",
         "Which of two profiles a user has: ε = 110.4 with δ = 5.2e-05, no useful bound (above 99.9 %).",
     ]
@@ -151,17 +160,26 @@ def test_the_accountant_may_have_no_figure_for_repetitions(tmp_path: Path) -> No
 def test_whole_profiles_in_sums(tmp_path: Path) -> None:
     answered = asked_of(tmp_path, WHOLE, trust="central")
     assert answered[GUESS] == [
+        "By anybody but the server:",
         "Whether the busiest user of the train part has this profile or none: ε = 1 with δ = 1e-06, 73 %.",
         "Which of two profiles a user has: ε = 2.123 with δ = 1e-06, 89 %.",
         "δ × 120 users = 0.00012: a chance of at most 1 in 8,333 that ε fails for anybody.",
     ]
     assert answered[YEAR] == [
+        "By anybody but the server:",
         f"The busiest user of the train part, added up: ε = 52 with δ = 5.2e-05, {CERTAIN}.",
         "δ × 120 users = 0.0062: a chance of at most 1 in 160 that ε fails for anybody.",
         "By a more exact calculation: ε = 9.095 with δ = 1e-06, no useful bound (above 99.9 %).",
         "Which of two profiles a user has: ε = 21.31 with δ = 1e-06, no useful bound (above 99.9 %).",
     ]
     assert answered[WITHDRAWN][0] == "The server can delete a user's data; what was released stays."
+
+
+@pytest.mark.parametrize("trust", ["local", "shuffle", "secure-aggregation", "central"])
+def test_only_a_central_server_is_said_to_know_without_guessing(tmp_path: Path, trust: str) -> None:
+    answered = asked_of(tmp_path, {**WHOLE, "terms": {**TERMS, "colluders": 5, "dropouts": 0.1}}, trust=trust)
+    said = [answered[asked][0] == "By anybody but the server:" for asked in (GUESS, YEAR)]
+    assert said == [trust == "central"] * 2
 
 
 def test_what_holds_between_any_two_profiles_without_a_delta_has_none(tmp_path: Path) -> None:
@@ -239,6 +257,7 @@ def test_secure_aggregation_says_whom_it_bears(tmp_path: Path) -> None:
     answered = asked_of(tmp_path, {**WHOLE, "terms": terms}, trust="secure-aggregation")
     assert answered[ASSUMED] == [
         "At most 5 devices collude with the server, which is a choice; with more, ε does not hold.",
+        "Whoever runs the server can enrol such devices.",
         "At most 10% drop out; with more, nothing is released and the budget is spent.",
     ]
     assert answered[DEVIATES][0] == "Trust: secure-aggregation."
@@ -260,6 +279,7 @@ def test_shufflers_who_all_collude(tmp_path: Path, alone: float | None, said: st
     ]
     assert answered[ASSUMED] == [
         "None, but the other reports are drawn as the protocol says.",
+        "Whoever runs the server can enrol devices whose reports hide nobody.",
         "At least 1 of 2 shufflers is honest.",
     ]
 
@@ -349,7 +369,7 @@ def test_a_schedule_counts_its_collections_and_shows_when(
     answered = asked_of(tmp_path, altered, trust=trust)
     assert answered[YEAR] == ["The figures above count all 5 collections of the schedule."]
     assert answered[SEES][1:] == seen
-    assert " the busiest user " in answered[GUESS][1]
+    assert " the busiest user " in " ".join(answered[GUESS])
     assert "train part" not in str(answered)
 
 

@@ -120,3 +120,16 @@ def test_the_mean_loss_is_that_of_all_users_also_of_those_who_have_sent_nothing(
     assert 0 < np.count_nonzero(losses == 0) < losses.size
     assert privacy["epsilon_per_user"]["mean"] == pytest.approx(losses.mean())
     assert privacy["epsilon_per_user"]["median"] == pytest.approx(np.median(losses))
+
+
+@pytest.mark.parametrize(
+    ("represented", "warned"), [({"copies": 200_000, "simulated_up_to": 100}, True), ({}, False)]
+)
+def test_a_delta_is_held_against_the_users_that_are_represented(
+    represented: dict[str, int], warned: bool
+) -> None:
+    drawn = {"kind": "synthetic", "users": 30, "items": 20, "ratings": 400, **represented}
+    overrides = ["protocol.privacy.delta=5e-5"]
+    result = run("dp-item-effects", dataset=drawn, simulation=LOCAL, overrides=overrides)
+    notes = str(result.summary["privacy"]["notes"])
+    assert ("Delta = 5e-05 is above one in 200,000 users" in notes) is warned
