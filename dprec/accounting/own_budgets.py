@@ -181,7 +181,7 @@ class OwnBudgets(PrivacyBudget):
                 found = shown(repr(wrong[0].item()))
             accepted = "a number for every user, 0 or above: 0 is a refusal"
             raise SettingError("epsilon", f"{found} in column {self.column!r}", accepted)
-        levels, numbers = np.unique(np.abs(values.astype(np.float64)), return_inverse=True)  # -0 is 0
+        levels, numbers = np.unique(np.abs(values), return_inverse=True)  # -0 is 0
         if levels.size > _MOST:
             found = f"{levels.size:,} different epsilons in column {self.column!r}"
             raise SettingError("epsilon", found, f"1 to {_MOST} different ones")
