@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dprec.arrays import Floats, Ints, Uint16s, Uint64s
+from dprec.errors import check_least
 from dprec.randomness import DRAW_BITS, DRAWS, loss_of_draws, most_draws
 
 _GUIDE_BITS = 12
@@ -70,8 +71,7 @@ class Channel:
             cost more than it.
         """
         rows = np.asarray(probabilities, dtype=np.float64)
-        if not epsilon >= 0:
-            raise ValueError(f"an epsilon of {epsilon}; accepted: at least 0")
+        check_least("an epsilon", epsilon)
         if rows.ndim != 2 or rows.shape != (np.size(inputs), np.size(values)):
             raise ValueError(f"probabilities of shape {rows.shape} for {np.size(inputs)} x {np.size(values)}")
         if not (np.all(np.isfinite(rows)) and np.all(rows >= 0) and np.all(rows.sum(axis=1) > 0)):

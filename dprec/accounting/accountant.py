@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from dprec.accounting.events import Adjacency, Epsilon, Event, EventMechanism
+from dprec.accounting.events import Adjacency, Epsilon, Event, EventMechanism, check_adjacency
 from dprec.accounting.pld import largest_share
 from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
 from dprec.arrays import AnyArray, Bools, Floats, Ints, Uint8s
@@ -557,9 +557,10 @@ def _check_asked(delta: float, per: str = "user", adjacency: str | None = None) 
     """Refuse a question about losses that has no answer; raises ValueError."""
     if not 0 <= delta < 1:
         raise ValueError(f"a delta of {delta}; accepted: at least 0 and below 1")
-    for value, accepted in ((per, get_args(PrivacyUnit)), (adjacency, (None, *get_args(Adjacency)))):
-        if value not in accepted:
-            raise ValueError(f"{value!r}; accepted: {', '.join(filter(None, accepted))}")
+    if per not in get_args(PrivacyUnit):
+        raise ValueError(f"{per!r}; accepted: {', '.join(get_args(PrivacyUnit))}")
+    if adjacency is not None:
+        check_adjacency(adjacency)
 
 
 def _compact(losses: Epsilon, charged: Bools) -> Epsilon:

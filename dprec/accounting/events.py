@@ -24,7 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from dprec.accounting.pld import PrivacyLossDistribution, common_grid, compose
 from dprec.accounting.shuffling import ShuffledProfiles, ShuffledReports
 from dprec.arrays import Bools, Floats, Ints, Uint8s, numbered
 from dprec.channel import Channel
-from dprec.errors import SettingError
+from dprec.errors import SettingError, check_least
 from dprec.randomness import DRAWS
 from dprec.secure_aggregation import BEYOND_BOUNDS, DISTANCE
 
@@ -53,6 +53,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     """Return the smallest epsilon of one release at a delta, rounded up; infinite without noise."""
     from scipy.optimize import brentq
 
+    check_least("a distance", mu)
     if math.isinf(mu):
         return math.inf
     if mu == 0 or gaussian_delta(mu, 0.0) <= delta:
@@ -119,6 +120,7 @@ def skellam_epsilon(multiplier: float, norm: float, delta: float) -> float:
     """Return the epsilon of a release; infinite without noise ([canonne2020], Proposition 12)."""
     if multiplier <= 0:
         return math.inf
+    check_least("a noise multiplier", multiplier)
     renyi_delta = delta * (1 - _SHARE_OF_SLACK)
     divergences = renyi_divergences(multiplier, norm, _ORDERS)
     conversion = (math.log(1 / renyi_delta) - np.log(_ORDERS)) / (_ORDERS - 1) + np.log1p(-1 / _ORDERS)
@@ -163,6 +165,12 @@ Adjacency = Literal["add-or-remove-one", "replace-one"]
 None is that of a user who takes part and holds nothing: it adds nothing to a sum but a device's share of the
 noise, and sends as much as any. Whether a device takes part is seen by whom it sends to; no loss is about it.
 """
+
+
+def check_adjacency(adjacency: str) -> None:
+    """Refuse what losses do not compare; raises ValueError."""
+    if adjacency not in get_args(Adjacency):
+        raise ValueError(f"{adjacency!r}; accepted: {', '.join(get_args(Adjacency))}")
 
 
 @dataclass(frozen=True)
@@ -241,6 +249,11 @@ class ChannelDraws(EventMechanism):
     """A loss of each user that is added to the composed one: of few draws about many ratings each, which
     composition would hardly lower; shape (users,).
     """
+
+    def __post_init__(self) -> None:
+        check_least("a number of draws", float(np.min(self.draws, initial=0)))
+        if not np.issubdtype(np.asarray(self.draws).dtype, np.integer):
+            raise ValueError(f"draws of {np.asarray(self.draws).dtype}; accepted: integers")
 
     @classmethod
     def composed(cls, events: Sequence[tuple[Self, Bools]], delta: float, adjacency: Adjacency) -> Floats:
@@ -343,8 +356,7 @@ class NoisySum(EventMechanism):
     weight: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if not self.distance >= 0:
-            raise ValueError(f"a distance of {self.distance}; accepted: at least 0")
+        check_least("a distance", self.distance)
 
     def repeated(self, user: int, times: int) -> Self:
         """Return the sum that is as far from one without the user as all are together."""

@@ -38,10 +38,10 @@ from typing import ClassVar, Self
 import numpy as np
 
 from dprec.accounting.calibration import rounded_up
-from dprec.accounting.events import Adjacency, EventMechanism, largest_mu
+from dprec.accounting.events import Adjacency, EventMechanism, check_adjacency, largest_mu
 from dprec.accounting.pld import ComposedLoss, PrivacyLossDistribution, compose
 from dprec.arrays import Bools, Floats, Ints
-from dprec.errors import SettingError
+from dprec.errors import SettingError, check_least
 
 _DEVIATIONS, _MORE = 9, 40
 """Counts this far from the mean, in deviations and beyond them, have a probability below `_TAIL`."""
@@ -70,6 +70,11 @@ class HiddenMessages(EventMechanism):
     """k, mean number of the fakes of the null message over that of r messages; at least 1."""
     needs_delta: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        check_least("a number of messages", self.messages, 1)
+        check_least("a number of fakes", self.fakes)
+        check_least("a share of null fakes", self.null_fakes, 1)
+
     @classmethod
     def composed(cls, events: Sequence[tuple[Self, Bools]], delta: float, adjacency: Adjacency) -> Floats:
         """Return what the counts of all events in which a user takes part cost, shape (users,)."""
@@ -92,6 +97,7 @@ def hidden_delta(hidden: Sequence[HiddenMessages], epsilon: float, adjacency: Ad
 
 def hidden_epsilon(hidden: Sequence[HiddenMessages], delta: float, adjacency: Adjacency) -> float:
     """Return an epsilon that holds with a delta above 0; infinite if fakes are too few for any."""
+    check_adjacency(adjacency)
     return _hidden_epsilon(tuple(hidden), delta, adjacency)
 
 

@@ -54,7 +54,7 @@ from dprec.accounting.calibration import rounded_down
 from dprec.accounting.events import Adjacency, EventMechanism, gaussian_epsilon, largest_mu
 from dprec.accounting.pld import PrivacyLossDistribution, rare_epsilon
 from dprec.arrays import Bools, Floats
-from dprec.errors import SettingError
+from dprec.errors import SettingError, check_least
 
 _FINENESS = 1 / 32
 """Step of the grid in deviations of a loss: composed, it is less than 1e-4 above that of a fine grid."""
@@ -111,6 +111,10 @@ class Poisson(ClientSampling):
     probability: float
     """Above 0 and at most 1."""
 
+    def __post_init__(self) -> None:
+        if not 0 < self.probability <= 1:
+            raise ValueError(f"a probability of {self.probability}; accepted: above 0 and at most 1")
+
     @property
     def rate(self) -> float:
         """The probability."""
@@ -133,6 +137,10 @@ class FixedSize(ClientSampling):
     clients: int
     """From 1 to the number of users."""
     users: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.clients <= self.users:
+            raise ValueError(f"{self.clients} clients of {self.users} users; accepted: from 1 to all")
 
     @property
     def rate(self) -> float:
@@ -280,6 +288,8 @@ def sampled_gaussian_epsilon(distance: float, sampling: ClientSampling, rounds: 
     float
         At most what the same sums cost if everybody is asked, as by `gaussian_epsilon`.
     """
+    check_least("a distance", distance)
+    check_least("a number of rounds", rounds)
     return _epsilon(((distance, sampling, rounds),), delta, sampling.compares)
 
 
@@ -331,6 +341,11 @@ class SubsampledGaussian(EventMechanism):
     """How it was drawn who was asked."""
     rounds: int = 1
     """How many such sums there were."""
+
+    def __post_init__(self) -> None:
+        check_least("a distance", self.distance)
+        check_least("a number of rounds", self.rounds)
+
     needs_delta: ClassVar[bool] = True
     weight: ClassVar[int] = 1
 

@@ -30,6 +30,7 @@ from dprec.accounting.pld import (
 )
 from dprec.arrays import AnyInts, Floats, Ints, Pieces, offsets
 from dprec.channel import Channel
+from dprec.errors import check_least
 
 _TAIL = 1e-15
 """Share of the expected excess, or nearly, that may lie beyond either end of the window."""
@@ -194,6 +195,7 @@ def _mixture_delta(epsilon: float, reports: int, local_epsilon: float, clone: fl
 
 def closed_form_epsilon(reports: int, local_epsilon: float, delta: float) -> float:
     """Return an epsilon in closed form ([feldman2021], Theorem 3.1); the local one for too few reports."""
+    check_least("an epsilon", local_epsilon)
     ratio = math.exp(local_epsilon)
     if reports < 16 * ratio * math.log(2 / delta):
         return local_epsilon

@@ -4,7 +4,7 @@ A device adds numbers of an L2 norm of 1 at most. That is kept here and not left
 longer contributions are scaled down, numbers are no larger than the largest that the release names, and
 negative ones are 0 where it has none, so that the loss of a sum follows whatever a protocol computes of each
 user. Code from outside is held to what that takes for granted: that each user adds one finite number to a
-row, and, of one user in every part of a population, that what it adds is computed of it alone.
+row, and, of some users in every part of a population, that what they add is computed of each alone.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dprec.arrays import AnyInts, Bools, Floats, Ints, Pieces, Uint64s, all_betw
 from dprec.completion import Profiles
 from dprec.components import is_ours
 from dprec.federated import FROM_ONE_USER, ContractError
+from dprec.randomness import generator
 from dprec.ratings import POSITIVE, RatingScale
 from dprec.sums.contributions import TYPICAL_ITEMS, UNIT, Contributions, Layout, Vectors
 from dprec.wire import decode_item_sets, encode_item_sets
@@ -33,6 +34,9 @@ _LONGEST = 1 + 1e-9
 
 _APART = 1.5e-8
 """By which rounding may change what a user adds, beside others and alone: half the digits."""
+
+_FEW, _DRAWN = 32, 3
+"""Users of a part up to which all are computed alone, and how many are drawn of more, besides the largest."""
 
 _VECTORS = "rows of the release, ascending within a user and each of them once, and finite numbers"
 
@@ -177,21 +181,33 @@ class ProfileContributions(Contributions[Release]):
     def vectors(self, layout: Release) -> Vectors:
         """Return what every user adds, within what the release allows; see `Contributions.vectors`."""
         indptr, rows, numbers = self._cells(layout)
-        if not is_ours(type(layout.device)) and self.n_users:
-            largest = int(np.argmax(np.diff(self.profiles.indptr)))
-            cells = slice(indptr[largest], indptr[largest + 1])
-            single = self.of_users(slice(largest, largest + 1))
-            for _ in range(2):
-                _, again, values = single._cells(layout)
-                same = np.array_equal(again, rows[cells])
-                apart = float(np.linalg.norm(values - numbers[cells])) if same else 1.0
-                if not apart <= _APART:
-                    off = f"are {apart:.3g} off those beside others"
-                    found = f"contributions of one user computed alone {off}"
-                    raise ContractError.of(layout.device, found, FROM_ONE_USER)
+        if not is_ours(type(layout.device)):
+            for user in self._checked(layout.round_index):
+                cells = slice(indptr[user], indptr[user + 1])
+                self._check_alone(user, layout, rows[cells], numbers[cells])
         # Towards 0, which makes no vector longer.
         units = np.trunc(numbers / UNIT).astype(np.int64)
         return Vectors(indptr, rows.astype(np.int32), units[:, None])
+
+    def _checked(self, round_index: int) -> list[int]:
+        """Return whose contributions are also computed alone: of few users, all."""
+        if self.n_users <= _FEW:
+            return list(range(self.n_users))
+        draws = generator(round_index, "contributions that are checked")
+        drawn = draws.choice(self.n_users, _DRAWN, replace=False)
+        return [int(np.argmax(np.diff(self.profiles.indptr))), *drawn.tolist()]
+
+    def _check_alone(self, user: int, layout: Release, rows: AnyInts, numbers: Floats) -> None:
+        """Refuse contributions that are others when they are computed of a user alone, or once more."""
+        single = self.of_users(slice(user, user + 1))
+        for _ in range(2):
+            _, again, values = single._cells(layout)
+            same = np.array_equal(again, rows)
+            apart = float(np.linalg.norm(values - numbers)) if same else 1.0
+            if not apart <= _APART:
+                off = f"are {apart:.3g} off those beside others"
+                found = f"contributions of one user computed alone {off}"
+                raise ContractError.of(layout.device, found, FROM_ONE_USER)
 
     def _cells(self, layout: Release) -> tuple[Ints, AnyInts, Floats]:
         indptr, rows, numbers = layout.device.cells(self.profiles, layout, self.words)

@@ -1,6 +1,7 @@
 """What sums with noise cost: Gaussian and Skellam noise, against brute force and another library."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,13 +11,22 @@ from scipy.special import ive
 from scipy.stats import norm
 
 from dprec.accounting import (
+    ChannelDraws,
+    FixedSize,
+    HiddenMessages,
     NoisySum,
+    Poisson,
+    SubsampledGaussian,
+    closed_form_epsilon,
     gaussian_epsilon,
+    hidden_epsilon,
     largest_mu,
+    sampled_gaussian_epsilon,
     skellam_epsilon,
     skellam_multiplier,
 )
 from dprec.accounting.events import gaussian_delta, renyi_divergences
+from dprec.channel import Channel
 
 DELTA = 1e-6
 
@@ -97,7 +107,28 @@ def test_the_multiplier_is_the_smallest_that_the_budget_allows(epsilon: float) -
     assert skellam_epsilon(multiplier * (1 - 1e-6), 256.0, DELTA) > epsilon
 
 
-@pytest.mark.parametrize("distance", [-0.5, math.nan])
-def test_a_sum_is_at_no_such_distance(distance: float) -> None:
-    with pytest.raises(ValueError, match="a distance of"):
-        NoisySum(distance)
+CHANNEL = Channel.from_probabilities([[0.6, 0.4], [0.4, 0.6]], [1.0, 2.0], [1.0, 2.0], 1.0)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda: NoisySum(-0.5),
+        lambda: NoisySum(math.nan),
+        lambda: ChannelDraws((CHANNEL,), draws=-5),
+        lambda: ChannelDraws((CHANNEL,), draws=np.array([5.7])),  # type: ignore[arg-type]
+        lambda: Poisson(-0.1),
+        lambda: FixedSize(5, 4),
+        lambda: SubsampledGaussian(math.nan, Poisson(0.1), 10),
+        lambda: SubsampledGaussian(1.0, Poisson(0.1), -10),
+        lambda: sampled_gaussian_epsilon(math.nan, Poisson(0.1), 10, DELTA),
+        lambda: HiddenMessages(0, 202.0),
+        lambda: hidden_epsilon([HiddenMessages(10, 202.0, 16.0)], DELTA, "replace_one"),  # type: ignore[arg-type]
+        lambda: gaussian_epsilon(-1.0, DELTA),
+        lambda: skellam_epsilon(math.nan, 32.0, DELTA),
+        lambda: closed_form_epsilon(10_000, -1.0, DELTA),
+    ],
+)
+def test_what_is_no_event_has_no_loss(asked: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match="; accepted: "):
+        asked()

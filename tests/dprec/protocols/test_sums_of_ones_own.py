@@ -254,6 +254,22 @@ def test_no_device_from_outside_adds_anything_but_cells(name: str, mixed_in: boo
         type("Device", bases, {"__module__": __name__} if mixed_in else own)
 
 
+@pytest.mark.parametrize("users", [20, 100])
+def test_what_others_than_the_largest_add_is_computed_alone_too(users: int) -> None:
+    class Yielding(HistogramDevice):
+        """All add half beside one who has more ratings."""
+
+        def cells(self, profiles: Any, release: Any, words: Any) -> Any:
+            indptr, rows, numbers = super().cells(profiles, release, words)
+            beside = np.repeat(np.diff(profiles.indptr) < np.diff(profiles.indptr).max(), np.diff(indptr))
+            return indptr, rows, np.where(beside, numbers / 2, numbers)
+
+    people = make.profiles(make.random_ratings(users, 12))
+    yielding = Yielding(STARS, np.full(12, 3.0, dtype="<f4"))
+    with pytest.raises(ContractError, match="Yielding: contributions of one user computed alone are"):
+        contributions(yielding, people, yielding.release(1)).vectors(yielding.release(1))
+
+
 @pytest.mark.parametrize("negative", [False, True])
 def test_what_is_too_long_or_has_a_forbidden_sign_is_cut_by_the_base(negative: bool) -> None:
     people = make.profiles(make.random_ratings(30, 12))
