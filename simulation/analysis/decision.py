@@ -171,7 +171,7 @@ class GridCell:
     """How much better it is than nothing sent; None where that was not run."""
     with_less: ProtocolResult | None
     """What needs less trust, protects as much and is as accurate: trusting more buys nothing here. Where
-    nothing is best, the most accurate that needs less.
+    nothing is best, the most accurate that needs no more trust, or as accurate with less.
     """
     alike: tuple[ProtocolResult, ...]
     """What competes in the same cell, ran at the same budget and is not significantly worse."""
@@ -187,6 +187,17 @@ class GridCell:
     def nothing_sent_wins(self) -> bool:
         """Whether even the best is not better than nothing sent."""
         return self.against is not None and not self.against.better
+
+
+def _least_trust(best: Candidate, less: Sequence[Candidate], shown: float) -> ProtocolResult | None:
+    """Return what needs the least trust of candidates that are no worse than the best; None without any."""
+    as_good = [
+        each.result
+        for each in less
+        if each.better >= best.better
+        and (each.rank - best.rank < shown or not_significant(best.result, [each.result]))
+    ]
+    return min(as_good, key=lambda result: LEAST_TRUST_FIRST.index(result.trust), default=None)
 
 
 def decision_grid(
@@ -217,22 +228,20 @@ def decision_grid(
     for hides, trust, epsilon in product(hidden, models, columns):
         limits = Limits(epsilon, unit, trust=trust, delta=OWN_DELTA if delta is None else delta)
         inside, with_less = decide(competing, limits), None
+        kept = [candidate for candidate in inside if candidate.result.hides >= hides]
         in_cell = [
             candidate
-            for candidate in inside
+            for candidate in kept
             if (candidate.result.hides, candidate.result.trust) == (hides, trust)
         ]
-        less = [candidate for candidate in inside if order(candidate.result.trust) < order(trust)]
-        less = [candidate for candidate in less if candidate.result.hides >= hides]
+        less = [candidate for candidate in kept if order(candidate.result.trust) < order(trust)]
         best, against, alike = None, None, list[ProtocolResult]()
         if in_cell:
             best, against = in_cell[0].result, in_cell[0].against
             alike = not_significant(best, [candidate.result for candidate in in_cell])
-        if best is None and less:
-            with_less = less[0].result
-        if best and less and less[0].better >= in_cell[0].better:
-            differs = less[0].rank - in_cell[0].rank >= shown_from(gain_digits(metric))
-            if not differs or not_significant(best, [less[0].result]):
-                with_less = less[0].result
+        # Without a protocol that reveals item sets there, one that hides them, or needs less trust, is taken.
+        leading, others = (in_cell, less) if in_cell else (kept, kept)
+        if leading:
+            with_less = _least_trust(leading[0], others, shown_from(gain_digits(metric)))
         cells.append(GridCell(unit, hides, trust, epsilon, best, against, with_less, tuple(alike)))
     return cells

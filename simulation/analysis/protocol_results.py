@@ -263,8 +263,9 @@ class ProtocolResult:
 
     @property
     def private(self) -> bool:
-        """Whether a privacy loss is bounded at all."""
-        return self.epsilon("rating") is not None or self.epsilon("user") is not None
+        """Whether a privacy loss is bounded at all, of one release or composed."""
+        bounds = self.epsilon("rating"), self.epsilon("user"), self.composed
+        return any(bound is not None for bound in bounds)
 
     @property
     def baseline(self) -> str | None:

@@ -395,6 +395,8 @@ def _at_epsilon(place: int, first: GridCell, part: PagePart) -> Column[list[Grid
         if best is None and cell.with_less:
             local = part.link(cell.with_less, cell.with_less.name)
             words = f"none that needs more trust is more accurate ({cell.with_less.trust})"
+            if cell.with_less.trust == cell.trust:
+                words = "it hides item sets as well"
             return Markup("<div>{}<small>{}</small></div>").format(local, words)
         if best is None:
             return Markup('<span class="dash">{}</span>').format(DASH)

@@ -139,9 +139,18 @@ def test_where_every_trust_is_asked_for_a_cell_without_a_protocol_names_what_nee
     }
 
 
+def test_what_hides_item_sets_is_named_under_its_own_trust_too_where_they_may_be_revealed() -> None:
+    trusts = ("local", "secure-aggregation", "central")
+    own = QUIET, whole("sums", 1.0, "secure-aggregation", 0.9), lines("rating", 1.0, "local", 0.95)
+    cells = grid(*own, unit="rating", models=trusts)
+    named = {each.trust: each.best or each.with_less for each in cells if not each.hides}
+    assert [result and result.name for result in named.values()] == ["rating", "sums", "sums"]
+
+
 def test_what_is_proved_of_a_whole_user_counts_for_a_rating_too() -> None:
     composed = {"epsilon_per_rating": None, "epsilon_per_user_max": None, "epsilon_composed_max": 1.0}
     sums = whole("sums", 1.0, "secure-aggregation", 0.9, **composed)
+    assert results(sums)[0].private
     (cell,) = grid(QUIET, sums, unit="rating")
     assert (cell.best and cell.best.name, cell.delta) == ("sums", 1e-6)
     (larger,) = grid(QUIET, sums, unit="rating", epsilons=[0.5])
