@@ -138,3 +138,42 @@ class OwnBits(Mechanism):
         honest = np.exp(epsilon) / (1 + np.exp(epsilon))
         rows = np.where(truth[:, None] == np.arange(2), honest, 1 - honest)
         return Channel.from_probabilities(rows, scale.values, [scale.low, scale.high], epsilon)
+
+
+class Longer(OwnFamily):
+    """A family whose report is a byte longer if the user's first rating is above the middle."""
+
+    def encode(self, profiles, draws):
+        reports = super().encode(profiles, draws)
+        firsts = offsets(profiles.counts)[:-1][profiles.counts > 0]
+        above = np.zeros(profiles.counts.size, dtype=bool)
+        above[profiles.counts > 0] = 2 * profiles.levels[firsts] > self.scale.levels + 1
+        return [report + bytes(more) for report, more in zip(reports, above.tolist(), strict=True)]
+
+    def reader(self, n_users, wanted):
+        return LongerReader(self, n_users)
+
+    def read(self, reports):
+        """Return the reports without the byte."""
+        valid = self.codec.decode(reports).valid.tolist()
+        return [
+            report if fits or report[-1:] != b"\0" else report[:-1]
+            for report, fits in zip(reports, valid, strict=True)
+        ]
+
+    def audited_symbols(self, exchange, reports, items):
+        return super().audited_symbols(exchange, self.read(reports), items)
+
+
+class LongerReader(OwnReader):
+    """What reads them."""
+
+    def take(self, users, reports):
+        return super().take(users, self.family.read(reports))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongerBits(OwnBits):
+    """Whether a rating is above the mean of its user's, and the first one above the middle."""
+
+    report_family: ClassVar[type[ReportFamily]] = Longer

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -294,6 +295,26 @@ class FamilyContract(Contract):
         people = self.people(40)
         for report in family.encode(people, self.draws(people)):
             assert 0 <= 8 * len(report) - sum(family.parts(report).values()) < 8
+
+    def test_the_length_of_a_report_tells_nothing_more(self, family: ReportFamily) -> None:
+        """Whatever the ratings of the same items are, reports of the same `audited_symbols` are as long.
+
+        A code may be longer for some symbols, which are drawn, but not for some ratings. Without columns, all
+        reports about the same items are as long.
+        """
+        users = 1000
+        for ratings in (1, min(3, self.n_items)):
+            items = np.tile(np.arange(ratings, dtype=np.int32), users)
+            random = generator(7, "levels of a contract")
+            levels = random.integers(1, self.scale.levels + 1, items.size).astype(np.uint8)
+            people = replace(self.people(users), counts=np.full(users, ratings), items=items, levels=levels)
+            reports = family.encode(people, self.draws(people))
+            symbols = family.audited_symbols(0, reports, np.arange(ratings))
+            numbers = np.zeros(users) if people.numbers is None else people.numbers
+            lengths: dict[tuple[float, ...], set[int]] = {}
+            for number, row, report in zip(numbers.tolist(), symbols.tolist(), reports, strict=True):
+                lengths.setdefault((number, *row), set()).add(len(report))
+            assert max(map(len, lengths.values())) == 1, "reports of the same symbols in several lengths"
 
     def test_users_without_ratings_report_and_lose_nothing_more(self, family: ReportFamily) -> None:
         """An empty profile is a profile: its report is valid, and costs no more than any other."""

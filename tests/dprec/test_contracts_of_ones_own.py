@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dprec.accounting import PrivacyBudget
 from dprec.completion import Completed, Completion, ItemAverage, Observations
 from dprec.components import option
 from dprec.datasets import Dataset, Synthetic
@@ -17,8 +18,10 @@ from dprec.gradients import FullGradient
 from dprec.mechanisms import Channel, Mechanism
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
+from dprec.reports import ReportFamily
 from dprec.splits import Holdout
-from dprec.testing import DatasetContract, contract
+from dprec.testing import DatasetContract, FamilyContract, contract
+from tests.own_family import LongerBits, OwnBits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +101,21 @@ def test_a_data_set_is_told_in_one_line_which_rule_it_breaks(
         broken(**wanted)
     rule = test.replace("_", " ")
     assert re.fullmatch(f"{rule}: seen {said}.*; expected: .*", str(failed.value)), failed.value
+
+
+def family_of(mechanism: Mechanism) -> ReportFamily:
+    budget = PrivacyBudget(epsilon=FamilyContract.epsilon, per="user")
+    return mechanism.family(budget, FamilyContract.scale, FamilyContract.n_items)
+
+
+def test_a_family_whose_lengths_tell_a_rating_breaks_that_rule_alone() -> None:
+    rules, rule = FamilyContract(), "test_the_length_of_a_report_tells_nothing_more"
+    family = family_of(LongerBits())
+    for other in {name for name in dir(rules) if name.startswith("test_")} - {rule}:
+        getattr(rules, other)(family)
+    getattr(rules, rule)(family_of(OwnBits()))
+    with pytest.raises(pytest.fail.Exception, match="reports of the same symbols in several lengths"):
+        getattr(rules, rule)(family)
 
 
 def test_what_has_no_contract_is_refused() -> None:

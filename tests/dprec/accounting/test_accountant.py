@@ -133,6 +133,23 @@ def test_an_accountant_comes_back_from_its_arrays(
     assert again.get_epsilon(per="rating").tobytes() == accountant.get_epsilon(per="rating").tobytes()
 
 
+@pytest.mark.parametrize("losses", [(0.5, 2.0), (2.0, 0.5), (0.5, 2.0, 1.0, 3.0)])
+def test_a_user_whose_exchanges_share_no_rating_loses_the_most_of_any_of_them(
+    losses: tuple[float, ...],
+) -> None:
+    parts = []
+    for loss in losses:
+        part = PrivacyAccountant(rated=np.array([True, True]))
+        # The other user loses the same in every exchange.
+        part.step(1, everybody(2), np.array([loss, 1.0]), np.array([loss, 1.0]))
+        parts.append(part)
+    apart = PrivacyAccountant.of_all(parts, same_ratings=False)
+    assert apart.get_epsilon(per="rating").tolist() == [max(losses), 1.0]
+    assert apart.get_epsilon().tolist() == [sum(losses), len(losses)]
+    together = PrivacyAccountant.of_all(parts)
+    assert together.get_epsilon(per="rating").tolist() == [sum(losses), len(losses)]
+
+
 def test_without_a_delta_losses_add_up_and_with_one_draws_compose() -> None:
     accountant, report = PrivacyAccountant(rated=everybody(3)), ChannelDraws((dominating_channel(0.1),))
     for done in range(1, 201):

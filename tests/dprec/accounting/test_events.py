@@ -80,6 +80,23 @@ def test_the_bound_holds_by_brute_force(contribution: tuple[int, ...], variance:
     assert exact[0] >= 0.3 * bounds[0]
 
 
+@pytest.mark.parametrize(
+    ("variance", "square", "order", "excess"),
+    [
+        # Noise of 4 times the norm: (19 * 64 + 6 * 64) / (4 * 1024^2).
+        (1024.0, 64.0, 10, 1600 / 4_194_304),
+        (30.0, 1.0, 48, (95 + 6) / 3600),
+        # Noise as large as the norm: 3 D1 / (2 v), where the other is 6.25.
+        (1.0, 1.0, 10, 1.5),
+        (2.0, 3.0, 48, 2.25),
+    ],
+)
+def test_the_bound_is_as_published(variance: float, square: float, order: int, excess: float) -> None:
+    """By v, D^2 and D1 = D^2 as in the paper; shifts by brute force are too far below to tell."""
+    (bound,) = renyi_divergences(math.sqrt(variance / square), math.sqrt(square), np.array([order]))
+    assert bound - order * square / (2 * variance) == pytest.approx(excess, rel=1e-9)
+
+
 @pytest.mark.parametrize("multiplier", [0.8, 3.0, 20.0])
 def test_on_a_fine_grid_it_costs_what_gaussian_noise_does(multiplier: float) -> None:
     accountant = RdpAccountant(orders=list(range(2, 1000)))

@@ -7,6 +7,7 @@ from itertools import chain
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from dprec.accounting import (
     ChannelDraws,
@@ -91,6 +92,35 @@ def test_no_profile_of_few_users_tells_more_than_clones(symbols: int, local: flo
         exact = exact_delta(channel, epsilon, reports)
         assert clones_delta(epsilon, reports, local) >= exact * (1 - 1e-9)
         assert two_answers_delta(epsilon, reports, local, symbols) >= exact * (1 - 1e-9)
+
+
+def divergence_of_clones(epsilon: float, reports: int, local: float, clone: float) -> float:
+    """Return that of Theorem 3.1 of [feldman2021] by enumeration, of counts of both symbols.
+
+    With C ~ Binomial(n - 1, clone), A ~ Binomial(C, 1/2) and D ~ Bernoulli(e^local / (e^local + 1)) it is
+    that of (A + D, C - A + 1 - D) from (A + 1 - D, C - A + D).
+    """
+    one, other = np.zeros((2, reports + 1, reports + 1))
+    truth = math.exp(local) / (math.exp(local) + 1)
+    for clones in range(reports):
+        own = np.arange(clones + 1)
+        masses = binom.pmf(clones, reports - 1, clone) * binom.pmf(own, clones, 0.5)
+        for outcome, first in ((one, truth), (other, 1 - truth)):
+            outcome[own + 1, clones - own] += first * masses
+            outcome[own, clones - own + 1] += (1 - first) * masses
+    return float(np.maximum(0.0, one - math.exp(epsilon) * other).sum())
+
+
+@pytest.mark.parametrize(("reports", "local"), [(2, 1.0), (30, 1.0), (200, 2.0)])
+def test_clones_hide_as_much_as_is_published(reports: int, local: float) -> None:
+    for epsilon in (0.0, 0.2 * local, 0.5 * local):
+        exact = divergence_of_clones(epsilon, reports, local, math.exp(-local))
+        assert clones_delta(epsilon, reports, local) == pytest.approx(exact, rel=1e-6, abs=1e-14)
+        for symbols in (2, 5):
+            lie = 1 / (math.exp(local) + symbols - 1)
+            exact = divergence_of_clones(epsilon, reports, local, 2 * lie) * lie * (math.exp(local) + 1)
+            found = two_answers_delta(epsilon, reports, local, symbols)
+            assert found == pytest.approx(exact, rel=1e-6, abs=1e-14)
 
 
 def test_a_closed_form_needs_many_reports_and_a_report_alone_hides_in_none() -> None:

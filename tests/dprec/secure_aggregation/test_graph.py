@@ -47,7 +47,16 @@ def test_neighbours_are_neighbours_of_each_other(users: int, degree: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("users", "dropouts", "colluders"), [(60, 0.1, 3), (1000, 0.1, 10), (1000, 0.3, 10), (6040, 0.2, 0)]
+    ("users", "dropouts", "colluders"),
+    [
+        (60, 0.1, 3),
+        (1000, 0.1, 10),
+        (1000, 0.3, 10),
+        (6040, 0.2, 0),
+        # With everybody there, only a gap of colluders decides the degree.
+        (10_000, 0.0, 5),
+        (10_000, 0.0, 2500),
+    ],
 )
 def test_the_degree_keeps_what_it_promises(users: int, dropouts: float, colluders: int) -> None:
     size = graph_size(users, dropouts, colluders)

@@ -10,7 +10,7 @@ from dprec.arrays import offsets
 from dprec.gradients import RoundDraws
 from dprec.randomness import DeviceDraws, ReleaseDraws
 from dprec.sums import LocalAggregation, ProfileContributions
-from tests.summing import contributed, popularity
+from tests.summing import contributed, dense, popularity
 
 ITEMS, USERS, EPSILON, SHARES = 40, 20_000, 2.0, (0.3, 0.7)
 LAYOUT = popularity(ITEMS)
@@ -30,6 +30,20 @@ def sets(users: int = USERS) -> ProfileContributions:
     counts = np.where(np.arange(users) % 2, 3, 1) * (np.arange(users) % 5 > 0)
     items = [np.arange(count) for count in counts]
     return contributed(offsets(counts), np.concatenate(items), ITEMS)
+
+
+def test_estimates_of_contributions_shorter_than_one_are_unbiased() -> None:
+    """40 numbers, each within 6 standard errors: false alarm 1e-7."""
+    users, layout = 2000, popularity(ITEMS, fewest=4)
+    local = LocalAggregation().among(users).divided(BUDGET, (1.0,))
+    own = contributed(np.arange(users + 1), np.zeros(users, dtype=np.int64), ITEMS)
+    short = dense(own, layout)
+    assert np.linalg.norm(short, axis=1) == pytest.approx(np.full(users, 0.5))
+    valid, aggregate = local.decode(local.encode(own, layout, 1.0, draws(users, 1)), layout, 1.0)
+    assert valid.all()
+    assert aggregate.total[-1] == users
+    error = local.release(aggregate, layout, 1.0, RELEASE)[:, 0] / layout.scales - short.sum(axis=0)
+    assert np.abs(error).max() <= 6 * local.reports.deviation * np.sqrt(users)
 
 
 def test_what_each_report_tells_adds_up_to_the_release() -> None:
