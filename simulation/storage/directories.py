@@ -52,6 +52,9 @@ TUNING = "tuning.yaml"
 AUDIT = "audit.json"
 AUDITS = "audits"
 
+# What the server of a pilot is given, beside a configuration that has the name of a run's.
+DEPLOYMENT = "deployment.json"
+
 # Whatever has a page.
 REPORT, FIGURES, SINGLE_FILE = "report.html", "figures", "report-single-file.html"
 
@@ -100,6 +103,8 @@ def claim(
         folder.mkdir(parents=True, exist_ok=True)
         if finished and not resume:
             raise InputError(str(folder), "it holds a finished run", "a new directory")
+        if (folder / DEPLOYMENT).exists():
+            raise InputError(str(folder), f"it is of a pilot's server ({DEPLOYMENT})", "a new directory")
         if config_path.exists():
             if not resume:
                 raise InputError(str(folder), f"it holds {_HELD[file]}", "a new directory, or --resume")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dprec.errors import InputError
-from simulation.storage.directories import COMPARISON, alone, claim
+from simulation.storage.directories import COMPARISON, CONFIG, alone, claim
 from tests.refusals import refused_at
 
 ONE, OTHER, COSMETIC = "name: a\nseeds: [1]\n", "name: a\nseeds: [2]\n", "name: a\nseeds: [1]\ntitle: A\n"
@@ -36,6 +36,18 @@ def test_what_something_else_left_is_not_written_over(tmp_path: Path, name: str,
     with pytest.raises(InputError, match=f"it holds {name} of something else"):
         claim(tmp_path, COMPARISON, ONE, resume=resume)
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("file", [COMPARISON, CONFIG])
+@pytest.mark.parametrize("resume", [False, True])
+def test_nothing_is_written_among_the_files_of_a_pilots_server(
+    tmp_path: Path, file: str, resume: bool
+) -> None:
+    for name in ("config.yaml", "deployment.json"):
+        (tmp_path / name).write_text(ONE)
+    with pytest.raises(InputError, match=r"it is of a pilot's server \(deployment\.json\); accepted: a new"):
+        claim(tmp_path, file, ONE, resume=resume)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.yaml", "deployment.json"]
 
 
 def test_no_other_process_writes_to_a_directory(tmp_path: Path) -> None:
