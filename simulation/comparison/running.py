@@ -35,6 +35,7 @@ from simulation.storage.directories import (
     SUMMARY,
     TABLE,
     alone,
+    check_claimable,
     claim,
     fingerprint,
 )
@@ -160,6 +161,7 @@ def run_comparison(
     """
     check_trackers(track)
     recorded = packed(partial(recording, tuple(track), group=comparison.config.name), "track")
+    check_claimable(output, COMPARISON, resume=resume)
     comparison, fingerprints = _checked(comparison, jobs, progress)
     noise = sampled_noise(comparison)
     with alone(output):

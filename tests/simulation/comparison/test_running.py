@@ -216,6 +216,14 @@ def test_a_full_disk_says_how_far_it_is_and_how_to_go_on(
     assert end.endswith(": No space left on device")
 
 
+def test_a_directory_that_is_taken_is_refused_before_ratings_are_read(
+    pair: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "_checked", lambda *_: pytest.fail("ratings are read"))
+    with pytest.raises(InputError, match="it holds a comparison already"):
+        compare(pair, out, page=False)
+
+
 def test_while_it_runs_the_table_holds_what_is_finished(
     pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

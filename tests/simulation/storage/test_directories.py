@@ -14,10 +14,22 @@ ONE, OTHER, COSMETIC = "name: a\nseeds: [1]\n", "name: a\nseeds: [2]\n", "name: 
 
 
 def test_a_directory_is_claimed_once(tmp_path: Path) -> None:
-    directory = claim(tmp_path / "a" / "b", COMPARISON, ONE)
-    assert (directory / "comparison.yaml").read_text() == ONE
+    directory = claim(tmp_path / "a" / "b", CONFIG, ONE)
+    assert (directory / "config.yaml").read_text() == ONE
     with refused_at("b"):
-        claim(directory, COMPARISON, ONE)
+        claim(directory, CONFIG, ONE)
+
+
+@pytest.mark.parametrize("result", ["comparison.csv", "cells/a/summary.json"])
+def test_a_comparison_of_which_nothing_is_finished_begins_again(tmp_path: Path, result: str) -> None:
+    claim(tmp_path, COMPARISON, ONE)
+    (tmp_path / "cells" / "a").mkdir(parents=True)
+    claim(tmp_path, COMPARISON, ONE)
+    with pytest.raises(InputError, match=r"seeds: \[1\] there and \[2\] now"):
+        claim(tmp_path, COMPARISON, OTHER)
+    (tmp_path / result).touch()
+    with pytest.raises(InputError, match=r"it holds a comparison already; accepted: .* or --resume"):
+        claim(tmp_path, COMPARISON, ONE)
 
 
 def test_the_same_comparison_goes_on_with_what_a_page_shows_changed(tmp_path: Path) -> None:
