@@ -118,7 +118,9 @@ def interrupts_noted(note: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, MemoryError, OSError, RunError) as ended:
-        of_system = not isinstance(ended, RunError) or isinstance(ended.__cause__, OSError)
+        of_system = not isinstance(ended, RunError) or isinstance(
+            ended.__cause__ or ended.__context__, OSError
+        )
         if of_system and (words := note()):
             ended.add_note(words)
         raise

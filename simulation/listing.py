@@ -18,6 +18,7 @@ from simulation.storage.directories import (
     CELLS,
     COMPARISON,
     CONFIG,
+    DEPLOYMENT,
     SUMMARY,
     TABLE,
     TUNING,
@@ -76,6 +77,10 @@ def results_in(folder: str | Path) -> list[Found]:
 
 
 def _found(folder: Path, depth: int) -> Iterator[Found]:
+    if (folder / DEPLOYMENT).is_file():  # a pilot's server, whose runs are in a folder of its own
+        for inner in _folders(folder):
+            yield from _found(inner, max(depth - 1, 1))
+        return
     for (kind, marker), read in _KINDS.items():
         if _marks(folder / marker):
             result = Found(folder, kind, datetime.fromtimestamp(0, UTC))

@@ -219,9 +219,9 @@ def _compared(
         result = run_comparison(
             comparison, folder, jobs=jobs, resume=resume, progress=progress, tabulated=tabulated, track=track
         )
-    except Exception:
-        # An interrupt names the directory as the place to go on from, so that it stays.
-        if output is None:
+    except Exception as error:
+        # What names the directory as the place to go on from, such as an interrupt, leaves it.
+        if output is None and not hasattr(error, "__notes__"):
             rmtree(folder, ignore_errors=True)
         raise
     if output is None:

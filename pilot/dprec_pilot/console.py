@@ -84,7 +84,7 @@ def prepare(
 
     Devices are made for the first users of CONFIG's ratings; the server is given none of their ratings.
     """
-    from dprec_pilot.server import preparing
+    from dprec_pilot.server import preparing, visible
     from simulation.configuration.loading import load
 
     at: dict[str, Any] = {"host": host, "port": port, "days": days, "authority_days": authority_days}
@@ -94,6 +94,7 @@ def prepare(
         server = preparing.prepare(load(config, set_ or []), folder, options, progress)
     if not quiet:
         typer.echo(f"protocol: {server.deployment.fingerprint}")
+        typer.echo(visible.in_words(server.agreement))
         # An address of version 6 stands in brackets where a port follows.
         named = f"[{host}]" if ":" in host else host
         where = {"server": server.path.absolute(), "folder": folder.absolute(), "host": named, "port": port}

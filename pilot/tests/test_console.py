@@ -79,7 +79,9 @@ def test_people_join_by_the_words_that_are_printed(
     pilot, mine = tmp_path / "pilot", tmp_path / "mine.csv"
     server = str(pilot / "server")
     assert typed("prepare", "blp-mf", str(pilot), *DATA, "--devices", "0") == 0
-    assert f"dprec-pilot invite {server} NAME..." in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert told.splitlines()[1].startswith("the server sees which items each user rated, in clear, and how, ")
+    assert f"dprec-pilot invite {server} NAME..." in told
     assert typed("invite", server, "ann", "bob") == 0
     assert capsys.readouterr().out == "0 ann\n1 bob\n"
     item = (pilot / "server" / "catalogue.txt").read_text().split()[0]

@@ -35,6 +35,7 @@ from simulation.storage.directories import (
     SUMMARY,
     TABLE,
     alone,
+    check_claimable,
     claim,
     fingerprint,
 )
@@ -116,9 +117,7 @@ class ComparisonResult:
     def how_far(self) -> str:
         """How many of its runs are finished, and how to go on."""
         files = [path for name in (TABLE, REPORT) if (path := self.directory / name).is_file()]
-        counted = f"{len(self.rows)} of {len(self.comparison.cells)} runs are finished"
-        listed = f": {', '.join(map(str, files))}" if files else ""
-        return f"{counted}{listed}; the same command with --resume -o {self.directory} goes on"
+        return _how_far(len(self.rows), len(self.comparison.cells), self.directory, files)
 
     def __repr__(self) -> str:
         ended = f"{len(self.rows)} of {len(self.comparison.cells)} runs"
@@ -162,35 +161,43 @@ def run_comparison(
     """
     check_trackers(track)
     recorded = packed(partial(recording, tuple(track), group=comparison.config.name), "track")
+    check_claimable(output, COMPARISON, resume=resume)
     comparison, fingerprints = _checked(comparison, jobs, progress)
     noise = sampled_noise(comparison)
     with alone(output):
         directory = claim(output, COMPARISON, comparison.to_yaml(fingerprints), resume=resume)
-        if noise:
-            write_atomically(directory / NOISE, csv_of_rows(noise))
         table, failures = Tabulation(comparison.cells, directory), dict[str, str]()
         backend = comparison.config.simulation.backend
 
         def so_far() -> ComparisonResult:
             return ComparisonResult(comparison, directory, *table.write(), failures)
 
-        with interrupts_noted(partial(_how_far, so_far, directory)):
+        with interrupts_noted(partial(_noted, so_far, table)):
+            if noise:
+                write_atomically(directory / NOISE, csv_of_rows(noise))
             try:
-                cells = run_cells(comparison.cells, directory / CELLS, jobs, backend, recorded)
-                with closing(cells) as ended:
+                with closing(run_cells(table.cells, directory / CELLS, jobs, backend, recorded)) as ended:
                     _follow(ended, table, failures, progress, tabulated)
             except KeyboardInterrupt:
                 if so_far().rows and tabulated is not None:
                     tabulated(directory)
                 raise
-        return so_far()
+            return so_far()
 
 
-def _how_far(so_far: Callable[[], ComparisonResult], directory: Path) -> str:
+def _noted(so_far: Callable[[], ComparisonResult], table: Tabulation) -> str:
+    """Return how far a comparison is, also where its table cannot be written."""
     try:
         return so_far().how_far
     except OSError:  # such as that of a full disk, which ended it
-        return f"the same command with --resume -o {directory} goes on"
+        return _how_far(len(table.finished), len(table.cells), table.directory)
+
+
+def _how_far(finished: int, planned: int, directory: Path, files: Sequence[Path] = ()) -> str:
+    """Say how many runs are finished, in which files they are told of, and how to go on."""
+    listed = f": {', '.join(map(str, files))}" if files else ""
+    counted = f"{finished} of {planned} runs are finished{listed}"
+    return f"{counted}; the same command with --resume -o {directory} goes on"
 
 
 def _follow(

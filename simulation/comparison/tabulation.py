@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -255,7 +255,7 @@ class Tabulation:
     ``finished``: keys of the cells that the tables hold.
     """
 
-    def __init__(self, cells: Collection[Cell], directory: Path) -> None:
+    def __init__(self, cells: Sequence[Cell], directory: Path) -> None:
         self.cells, self.directory, self.finished = cells, directory, set[str]()
         self._errors = cache(self._read_errors)
         self._rows = cache(lambda cell: table_rows(cell, directory / CELLS))

@@ -12,6 +12,7 @@ from simulation.analysis.vocabulary import number
 from simulation.console.terminal import print_json, print_lines, print_table, text_of
 from simulation.storage.column import Column, Line
 from simulation.storage.columns import column
+from simulation.storage.directories import DEPLOYMENT
 
 if TYPE_CHECKING:
     from simulation.comparison.differences import Difference, UnequalFigure
@@ -42,10 +43,13 @@ def print_found(entries: Sequence[Found], folder: Path, *, as_json: bool) -> Non
         text_column("best", lambda entry: entry.damage or entry.best, wrapped=True),
     ]
     print_table(columns, entries, "dprec ls --json")
-    if any(entry.state == "unfinished" for entry in entries):
-        print_lines(
-            ["What is not finished runs, or was interrupted: the same command with --resume -o DIR goes on."]
-        )
+    unfinished = [entry.path for entry in entries if entry.state == "unfinished"]
+    of_pilots = [path for path in unfinished if (path.absolute().parent.parent / DEPLOYMENT).is_file()]
+    begun = "What is not finished runs, or was interrupted"
+    if len(of_pilots) < len(unfinished):
+        print_lines([f"{begun}: the same command with --resume -o DIR goes on."])
+    if of_pilots:
+        print_lines([f"{begun}, in a pilot: dprec-pilot resume SERVER DIR goes on."])
 
 
 def print_difference(difference: Difference, *, as_json: bool) -> None:

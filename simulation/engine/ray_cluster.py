@@ -257,7 +257,7 @@ def _connect(address: str, **options: Any) -> None:
         if limit is not None:
             likely = f"; likely for the limit on memory of {limit / 1e9:.2g} GB ({NO_LIMIT} lifts it)"
         without = f"{WITHOUT_RAY}, or --jobs 1 of a comparison, does without it"
-        raise RunError(f"Ray did not start: {one_line(error)}{likely}; {without}") from error
+        raise RunError(f"Ray did not start: {one_line(error).rstrip('.')}{likely}; {without}") from error
 
 
 @contextmanager

@@ -52,6 +52,9 @@ TUNING = "tuning.yaml"
 AUDIT = "audit.json"
 AUDITS = "audits"
 
+# What the server of a pilot is given, beside a configuration that has the name of a run's.
+DEPLOYMENT = "deployment.json"
+
 # Whatever has a page.
 REPORT, FIGURES, SINGLE_FILE = "report.html", "figures", "report-single-file.html"
 
@@ -92,24 +95,20 @@ def claim(
     ``resume``: whether a directory in which the same was interrupted, or finished, may be taken over; the
     configuration of a finished run is left as it is, and a comparison may have more seeds and epsilons.
     ``others``: more files that nothing interrupted leaves in a directory without a configuration.
+    Without it, so may a directory in which nothing of the same comparison is finished.
     Raises InputError when the directory cannot be written to, or holds something else.
     """
     folder = Path(path)
     config_path, finished = folder / file, file == CONFIG and (folder / SUMMARY).exists()
+    check_claimable(folder, file, resume=resume, others=others)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if finished and not resume:
-            raise InputError(str(folder), "it holds a finished run", "a new directory")
         if config_path.exists():
-            if not resume:
-                raise InputError(str(folder), f"it holds {_HELD[file]}", "a new directory, or --resume")
             before, now = read_yaml(config_path), parse_yaml(configuration, "configuration")
             accepted = "the configuration it began with, or a new directory"
             if file == COMPARISON:
                 before, accepted = _grown(before, now), f"more seeds or epsilons, or {accepted}"
             check_same(config_path, mattering(before), mattering(now), accepted)
-        elif present := [name for name in (*_RESULTS, *others) if (folder / name).exists()]:
-            raise InputError(str(folder), f"it holds {present[0]} of something else", "a new directory")
         if not finished:
             write_atomically(config_path, configuration)
         for unfinished in folder.glob(f"{UNFINISHED}*"):
@@ -117,6 +116,34 @@ def claim(
     except OSError as error:
         raise unusable(folder, error) from None
     return folder
+
+
+def check_claimable(path: str | Path, file: str, *, resume: bool = False, others: Sequence[str] = ()) -> None:
+    """Refuse a directory that `claim` refuses whatever the configuration is; nothing is written.
+
+    Raises InputError.
+    """
+    folder = Path(path)
+    held, accepted = "", "a new directory"
+    try:
+        if (folder / DEPLOYMENT).exists():
+            held = f"it is of a pilot's server ({DEPLOYMENT})"
+        elif file == CONFIG and (folder / SUMMARY).exists():
+            held = "" if resume else "it holds a finished run"
+        elif (folder / file).exists():
+            if not resume and not (file == COMPARISON and _nothing_compared(folder)):
+                held, accepted = f"it holds {_HELD[file]}", "a new directory, or --resume"
+        elif present := [name for name in (*_RESULTS, *others) if (folder / name).exists()]:
+            held = f"it holds {present[0]} of something else"
+    except OSError as error:
+        raise unusable(folder, error) from None
+    if held:
+        raise InputError(str(folder), held, accepted)
+
+
+def _nothing_compared(folder: Path) -> bool:
+    """Return whether no run of a comparison is finished."""
+    return not (folder / TABLE).exists() and not any((folder / CELLS).glob(f"*/{SUMMARY}"))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,18 @@ def test_what_is_not_finished_says_how_far_it_is(tmp_path: Path) -> None:
     assert {each.state for each in found.values()} == {"unfinished"}
     assert (found["run"].what, found["run"].progress) == ("tiny on synthetic", "unfinished")
     assert (found["compared"].what, found["compared"].progress) == ("x", "1 of 3 finished")
+
+
+def test_the_server_of_a_pilot_is_no_run_and_its_runs_are_listed(results: Path, tmp_path: Path) -> None:
+    server = tmp_path / "pilots" / "first" / "server"
+    shutil.copytree(results / "runs" / "one", server / "runs" / "one")
+    (server / "runs" / "two").mkdir()
+    for path in (server, server / "runs" / "two"):
+        (path / "config.yaml").write_text(yaml.safe_dump(TINY))
+    (server / "deployment.json").write_text("{}")
+    for top in (tmp_path, server):
+        found = {name: each.state for name, each in by_name(top).items()}
+        assert found == {"one": "finished", "two": "unfinished"}
 
 
 def test_a_comparison_that_is_yet_to_be_run_hides_no_results(tmp_path: Path) -> None:

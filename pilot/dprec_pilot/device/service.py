@@ -318,24 +318,41 @@ def _give_way() -> None:
 
 
 @contextmanager
-def opened_devices(folders: Sequence[Path], *, seeded: bool) -> Iterator[list[Served]]:
+def opened_devices(folders: Sequence[Path], *, seeded: bool) -> Iterator[tuple[list[Served], list[str]]]:
     """Open devices in folders, or folders of such, and let other processes have them afterwards.
 
-    Raises InputError when one is no folder of a device, is in use, or cannot be used.
+    Yields those that can be served, and the names of the others, after telling their owner why.
+    Raises InputError when a folder holds no device, or none is one that can be used and that is not in use.
     """
+    paths = dict.fromkeys(device.absolute() for folder in folders for device in _devices_in(folder))
+    faults: dict[str, InputError] = {}
     with ExitStack() as locks:
         served = []
-        for path in dict.fromkeys(device.absolute() for folder in folders for device in _devices_in(folder)):
-            folder = DeviceFolder(path)
-            locks.enter_context(folder.locked())
-            key, later = read_node_key(folder.node_key_file), folder.next_node_key_file
-            following = read_node_key(later) if later.exists() else None
-            try:
-                served.append(Served(Device(folder, seeded=seeded), key, following))
-            except OSError as error:
-                accepted = "a folder that can be read and written"
-                raise InputError(str(path), str(error.strerror), accepted) from None
-        yield served
+        for path in paths:
+            with ExitStack() as opening:
+                try:
+                    served.append(_opened(path, opening, seeded=seeded))
+                except InputError as error:
+                    faults[path.name] = error
+                    continue
+                locks.push(opening.pop_all())
+        if not served:
+            raise next(iter(faults.values()))
+        for name, fault in faults.items():
+            LOG.error("%s: not served, %s", name, fault)
+        yield served, [*faults]
+
+
+def _opened(path: Path, locks: ExitStack, *, seeded: bool) -> Served:
+    """Open the device in a folder, which is kept from other processes; raises InputError."""
+    folder = DeviceFolder(path)
+    try:
+        locks.enter_context(folder.locked())
+        key, later = read_node_key(folder.node_key_file), folder.next_node_key_file
+        following = read_node_key(later) if later.exists() else None
+        return Served(Device(folder, seeded=seeded), key, following)
+    except OSError as error:
+        raise InputError(str(path), str(error.strerror), "a folder that can be read and written") from None
 
 
 def _devices_in(folder: Path) -> list[Path]:
@@ -369,8 +386,8 @@ def serve(
     Raises
     ------
     InputError, RunError
-        When a folder, the certificate, the address or a time cannot be used; when a device could not be
-        served once.
+        When no folder, or the certificate, the address or a time cannot be used; when a device could not be
+        served once. Where only some folders can be used, InputError follows once the others were served once.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -384,15 +401,29 @@ def serve(
     _log_to_standard_error()
     stopped = threading.Event()
     stop_at_termination(stopped)
-    with opened_devices(folders, seeded=seeded) as served:
+    with opened_devices(folders, seeded=seeded) as (served, faulty):
         service = Service(Fleet(superlink, ca), served, stopped, answer_after)
         if seeded:
             line = "seeded: the noise of these devices follows from a seed and protects nobody"
             print(line, file=sys.stderr, flush=True)
         if once:
-            service.run_once()
+            _serve_once(service, faulty)
         else:
             service.run(interval)
+
+
+def _serve_once(service: Service, faulty: Sequence[str]) -> None:
+    """Serve devices once; then raise InputError if there are faulty ones, by name, that are not served."""
+    try:
+        service.run_once()
+    except RunError as error:
+        if not faulty:
+            raise
+        LOG.error("%s", error)
+    if faulty:
+        count = len(service.served) + len(faulty)
+        found = f"{len(faulty)} of {count} devices not served, for reasons said above"
+        raise InputError(", ".join(faulty), found, "folders of devices that can be used")
 
 
 def stop_at_termination(stopped: threading.Event) -> None:

@@ -27,6 +27,7 @@ from dprec_pilot.masks.server import MaskedExchange
 from dprec_pilot.server.deadline_grid import Patience, check_quorum
 from simulation.configuration.loading import load
 from simulation.configuration.models import RunConfig
+from simulation.storage.directories import DEPLOYMENT
 from strategies.releases import ExchangeOf
 
 _PREPARED = "a file that dprec-pilot prepare made"
@@ -146,7 +147,7 @@ class ServerFolder:
     """What everybody may know who is to join; see `dprec_pilot.device.joining`."""
     database = NamedFile("superlink.db")
     """What the SuperLink remembers, once superlink.sh has started it."""
-    _deployment_file = NamedFile("deployment.json")
+    _deployment_file = NamedFile(DEPLOYMENT)
     _catalogue_file = NamedFile("catalogue.txt")
     """The ids of the items, one a line, in the order of the catalogue."""
     _directory_file = NamedFile("directory.txt")

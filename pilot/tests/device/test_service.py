@@ -14,6 +14,7 @@ from flwr.proto.message_pb2 import ObjectTree
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 
 from dprec.errors import RunError
+from dprec_pilot import console
 from dprec_pilot.device import fleet, service
 from dprec_pilot.device.device import LOG, Device
 from dprec_pilot.device.fleet import BoundedTransport, Fleet, TooLargeError
@@ -21,7 +22,7 @@ from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.device.node_key import new_node_key, read_node_key
 from dprec_pilot.device.service import LONGEST_ONLINE, Served, Service, opened_devices
 from pilot.tests.device.fake_superlink import NODE, FakeSuperLink
-from pilot.tests.make import ROUNDS_SETUP, again, install, report_in, train
+from pilot.tests.make import ROUNDS_SETUP, again, install, report_in, train, write_profile
 
 ADDRESS = "server.test:443"
 SMALL = 1 << 20
@@ -99,6 +100,51 @@ def test_answers_leave_at_fixed_times_however_long_they_take(
     assert left == pytest.approx([0.25, 0.25, 0.25, 0.5, 0.75], abs=1e-6)
 
 
+def spoiled_secret(folder: DeviceFolder) -> None:
+    (folder.path / "secret.key").write_bytes(b"")
+
+
+def spoiled_profile(folder: DeviceFolder) -> None:
+    write_profile(folder, {0: 99.0})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "file"), [(spoiled_secret, "secret.key"), (spoiled_profile, "profile.csv")]
+)
+def test_one_faulty_folder_is_named_and_the_others_are_served(
+    superlink: FakeSuperLink,
+    device: Device,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    spoil: Callable[[DeviceFolder], None],
+    file: str,
+) -> None:
+    monkeypatch.setattr(service, "_log_to_standard_error", lambda: None)
+    monkeypatch.setattr(service.signal, "signal", lambda *_: None)
+    other, folders = (
+        install(device.folder.path.parent / "u1", ROUNDS_SETUP, user=1),
+        device.folder.path.parent,
+    )
+    other.node_key_file.write_bytes(new_node_key().private)
+    spoil(other)
+    superlink.put(train(1))
+    command = ["device", str(folders), "--superlink", ADDRESS, "--ca", "ca.crt", "--once"]
+    with pytest.raises(SystemExit) as ended:
+        console.main(command)
+    assert ended.value.code == 2
+    assert len(superlink.replies) == 1
+    (told,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert told.startswith(f"u1: not served, {other.path / file}")
+    end = (
+        "u1: 1 of 2 devices not served, for reasons said above; accepted: folders of devices that can be used"
+    )
+    assert capsys.readouterr().err == f"dprec-pilot: {end}\n"
+    # Nobody has it who cannot serve it.
+    with other.locked():
+        pass
+
+
 def status(code: int) -> Callable[[httpx.Request], httpx.Response]:
     return lambda request: httpx.Response(code, request=request)
 
@@ -115,7 +161,7 @@ def test_the_next_key_takes_its_place_once_the_server_knows_it(
     later = new_node_key().private
     folder.next_node_key_file.write_bytes(later)
     superlink.known, superlink.node = {public_key(folder.node_key_file)}, 3
-    with opened_devices([folder.path], seeded=False) as served:
+    with opened_devices([folder.path], seeded=False) as (served, _):
         Service(Fleet(ADDRESS, Path("ca.crt")), served, threading.Event()).run_once()
     assert superlink.paths == ["activate-node", "send-node-heartbeat", "pull-messages"]
     assert folder.next_node_key_file.exists()
@@ -124,7 +170,7 @@ def test_the_next_key_takes_its_place_once_the_server_knows_it(
     superlink.put(train(1))
     with (
         caplog.at_level(logging.INFO, logger=LOG.name),
-        opened_devices([folder.path], seeded=False) as served,
+        opened_devices([folder.path], seeded=False) as (served, _),
     ):
         Service(Fleet(ADDRESS, Path("ca.crt")), served, threading.Event()).run_once()
     assert superlink.paths[:2] == ["activate-node", "pull-messages"]

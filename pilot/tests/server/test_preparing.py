@@ -14,11 +14,19 @@ from dprec_pilot.device.folder import DeviceFolder
 from dprec_pilot.device.joining import join
 from dprec_pilot.server.preparing import PilotOptions, limits_of, prepare
 from dprec_pilot.server.server_folder import ServerFolder
-from pilot.tests.make import BLP, GRAM, pilot
+from dprec_pilot.server.visible import in_words
+from pilot.tests.make import BLP, GRAM, PG, WEEKLY, pilot
 from simulation.configuration.models import parse_config
 from simulation.execution import load_ratings
 from tests.refusals import refused_at
 from tests.simulation.conftest import presets
+
+CLEAR = {"kind": "one-shot", "mechanism": {"kind": "none"}, "completion": {"kind": "mf"}}
+MASKED = {
+    **GRAM["protocol"],
+    "privacy": {"epsilon": 2.0, "per": "user", "composition": "pld"},
+    "aggregation": {"kind": "secure-aggregation", "colluders": 0},
+}
 
 
 def test_secrets_are_for_their_owner_alone(tmp_path: Path) -> None:
@@ -137,3 +145,37 @@ def test_limits_allow_the_runs_and_no_more(privacy: PrivacyBudget | None, limits
     allowed = limits_of(privacy, 3)
     found = allowed.per_rating, allowed.per_rating_lifetime, allowed.per_user, allowed.per_user_lifetime
     assert found == limits
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        (BLP, "which items each user rated, in clear, and how, with noise; epsilon 1 per rating in each run"),
+        (PG, "reports with noise, which hide what was rated and how; epsilon 1.6 per user in each run"),
+        (GRAM, "each user's set of items, in clear; no epsilon: nothing protects what it sees"),
+        (
+            {**BLP, "protocol": CLEAR},
+            "what each user rated, and how, in clear; no epsilon: nothing protects what it sees",
+        ),
+        (
+            {**BLP, "protocol": presets()["sets-only"]["protocol"]},
+            "which items each user rated, in clear, and nothing of how; "
+            "no epsilon: nothing protects what it sees",
+        ),
+        (
+            {**GRAM, "protocol": MASKED},
+            "sums over devices that mask what they send, with noise; "
+            "epsilon 2 per user with delta 1e-06 in each run",
+        ),
+        (
+            WEEKLY,
+            "which items each user rated, in clear, and how, with noise; "
+            "epsilon 1 per rating in all runs together, as answers repeat",
+        ),
+    ],
+)
+def test_what_the_server_sees_and_the_budget_are_said(
+    tmp_path: Path, values: dict[str, Any], line: str
+) -> None:
+    _, server = pilot(values, tmp_path / "pilot")
+    assert in_words(server.agreement) == f"the server sees {line}"

@@ -1,6 +1,7 @@
 """Comparisons run: the same as runs alone, and interrupted or killed, to the same table."""
 
 import csv
+import errno
 import json
 import os
 import shutil
@@ -19,6 +20,7 @@ from simulation.comparison import running
 from simulation.comparison.planning import load_comparison
 from simulation.comparison.running import run_comparison
 from simulation.console.command_line import main
+from simulation.storage.files import write_atomically
 from tests.refusals import refused_at
 from tests.waiting import wait_until
 
@@ -182,6 +184,44 @@ def test_an_interrupted_comparison_shows_what_is_finished_and_goes_on_to_the_sam
     compare(pair, out, resume=True, page=False)
     compare(pair, tmp_path / "whole", page=False)
     assert (out / "comparison.csv").read_bytes() == (tmp_path / "whole" / "comparison.csv").read_bytes()
+
+
+@pytest.mark.parametrize("full_at", ["comparison.csv", "noise.csv", "claim"])
+def test_a_full_disk_says_how_far_it_is_and_how_to_go_on(
+    pair: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    full_at: str,
+) -> None:
+    from simulation.comparison import tabulation
+    from simulation.storage import directories
+
+    def full(path: Path, *given: Any, **named: Any) -> None:
+        if path.name == full_at or (full_at == "claim" and path.parent.name.startswith("private")):
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        write_atomically(path, *given, **named)
+
+    for module in (tabulation, running, directories):
+        monkeypatch.setattr(module, "write_atomically", full)
+    monkeypatch.setattr(running, "sampled_noise", lambda _: [{"name": "a"}])
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", str(pair), "-o", str(out)])
+    assert ended.value.code == 1
+    how_far, end = capsys.readouterr().err.splitlines()[-2:]
+    finished = 6 if full_at == "comparison.csv" else 0
+    again = f"the same command with --resume -o {out} goes on"
+    assert how_far == f"dprec: {finished} of 6 runs are finished; {again}"
+    assert end.endswith(": No space left on device")
+
+
+def test_a_directory_that_is_taken_is_refused_before_ratings_are_read(
+    pair: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "_checked", lambda *_: pytest.fail("ratings are read"))
+    with pytest.raises(InputError, match="it holds a comparison already"):
+        compare(pair, out, page=False)
 
 
 def test_while_it_runs_the_table_holds_what_is_finished(

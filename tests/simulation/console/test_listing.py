@@ -44,3 +44,20 @@ def test_results_and_their_difference(
     assert same.startswith("the same settings\n\nthe same figures\n")
     assert "RMSE: no difference" in same
     assert "better" not in same
+
+
+def test_what_goes_on_is_said_of_runs_and_of_pilots(
+    tmp_path: Path, dprec: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("server", "server/runs/one"):
+        os.makedirs(folder)
+        Path(folder, "config.yaml").write_text("name: x\ndataset: {kind: y}\n")
+    Path("server/deployment.json").write_text("{}")
+    begun, pilots = "What is not finished runs, or was interrupted", "dprec-pilot resume SERVER DIR goes on."
+    assert dprec("ls").out.splitlines()[-1] == f"{begun}, in a pilot: {pilots}"
+    os.makedirs("own")
+    Path("own/config.yaml").write_text("name: x\ndataset: {kind: y}\n")
+    own, of_pilot = dprec("ls").out.splitlines()[-2:]
+    assert own == f"{begun}: the same command with --resume -o DIR goes on."
+    assert of_pilot.endswith(pilots)

@@ -90,7 +90,7 @@ def test_a_ray_that_does_not_start_says_how_to_do_without_it(
 
     def hangs(*_: object, **__: object) -> None:
         wait_until(said.getvalue)
-        raise RuntimeError("timed\nout")
+        raise RuntimeError("timed\nout.")
 
     monkeypatch.delenv(ADDRESS, raising=False)
     monkeypatch.setattr(ray, "init", hangs)

@@ -7,17 +7,29 @@ from pathlib import Path
 import pytest
 
 from dprec.errors import InputError
-from simulation.storage.directories import COMPARISON, alone, claim
+from simulation.storage.directories import COMPARISON, CONFIG, alone, claim
 from tests.refusals import refused_at
 
 ONE, OTHER, COSMETIC = "name: a\nseeds: [1]\n", "name: a\nseeds: [2]\n", "name: a\nseeds: [1]\ntitle: A\n"
 
 
 def test_a_directory_is_claimed_once(tmp_path: Path) -> None:
-    directory = claim(tmp_path / "a" / "b", COMPARISON, ONE)
-    assert (directory / "comparison.yaml").read_text() == ONE
+    directory = claim(tmp_path / "a" / "b", CONFIG, ONE)
+    assert (directory / "config.yaml").read_text() == ONE
     with refused_at("b"):
-        claim(directory, COMPARISON, ONE)
+        claim(directory, CONFIG, ONE)
+
+
+@pytest.mark.parametrize("result", ["comparison.csv", "cells/a/summary.json"])
+def test_a_comparison_of_which_nothing_is_finished_begins_again(tmp_path: Path, result: str) -> None:
+    claim(tmp_path, COMPARISON, ONE)
+    (tmp_path / "cells" / "a").mkdir(parents=True)
+    claim(tmp_path, COMPARISON, ONE)
+    with pytest.raises(InputError, match=r"seeds: \[1\] there and \[2\] now"):
+        claim(tmp_path, COMPARISON, OTHER)
+    (tmp_path / result).touch()
+    with pytest.raises(InputError, match=r"it holds a comparison already; accepted: .* or --resume"):
+        claim(tmp_path, COMPARISON, ONE)
 
 
 def test_the_same_comparison_goes_on_with_what_a_page_shows_changed(tmp_path: Path) -> None:
@@ -36,6 +48,18 @@ def test_what_something_else_left_is_not_written_over(tmp_path: Path, name: str,
     with pytest.raises(InputError, match=f"it holds {name} of something else"):
         claim(tmp_path, COMPARISON, ONE, resume=resume)
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("file", [COMPARISON, CONFIG])
+@pytest.mark.parametrize("resume", [False, True])
+def test_nothing_is_written_among_the_files_of_a_pilots_server(
+    tmp_path: Path, file: str, resume: bool
+) -> None:
+    for name in ("config.yaml", "deployment.json"):
+        (tmp_path / name).write_text(ONE)
+    with pytest.raises(InputError, match=r"it is of a pilot's server \(deployment\.json\); accepted: a new"):
+        claim(tmp_path, file, ONE, resume=resume)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.yaml", "deployment.json"]
 
 
 def test_no_other_process_writes_to_a_directory(tmp_path: Path) -> None:
