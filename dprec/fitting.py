@@ -79,16 +79,13 @@ def fit(
     Raises
     ------
     InputError
-        When the ratings, the mechanism, its budget, the seed or the completion and its settings cannot be
-        used.
+        When the ratings, the mechanism, its budget, the seed or the completion cannot be used.
     RunError
         When the completion diverges.
     """
-    _check_instance(completion, Completion, "completion", "MatrixFactorization()")
-    _check_seed(seed)
     (training,) = ratings_from(ratings, None, RatingColumns(**columns), "error")
     sender = Raw() if mechanism is None else mechanism
-    _check_sender(sender, epsilon)
+    _check_arguments(completion, sender, epsilon, seed)
     channel = sender.channel(training.scale, math.inf if epsilon is None else epsilon)
     shape = (training.n_users, training.n_items)
     completion.check_scale(training.scale)
@@ -118,14 +115,12 @@ def _check_instance(component: object, base: type[Any], name: str, example: str)
     raise InputError(name, shown(found), f"an instance of {base.__name__}, such as {example}")
 
 
-def _check_seed(seed: object) -> None:
+def _check_arguments(completion: Completion, sender: Mechanism, epsilon: float | None, seed: int) -> None:
+    """Refuse other values, a mechanism of reports of several ratings, and a budget that it cannot have."""
+    _check_instance(completion, Completion, "completion", "MatrixFactorization()")
+    _check_instance(sender, Mechanism, "mechanism", "BoundedLaplace()")
     if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
         raise InputError("seed", shown(repr(seed)), "an integer from 0 on")
-
-
-def _check_sender(sender: Mechanism, epsilon: float | None) -> None:
-    """Refuse a mechanism that reports otherwise than a rating at a time, and a budget it does not go with."""
-    _check_instance(sender, Mechanism, "mechanism", "BoundedLaplace()")
     if not sender.report_family.of_single_ratings():
         accepted = "a mechanism that shows which items were rated and reports each rating alone"
         raise InputError("mechanism", sender.kind, accepted)

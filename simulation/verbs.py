@@ -88,8 +88,10 @@ def run(
     return RunResult(record, loaded)
 
 
-def _check_output(output: object) -> None:
-    """Refuse what names no folder, before anything is computed."""
+def _check_output(output: object, *, resumed: bool = False) -> None:
+    """Refuse what names no folder, and no folder of what is resumed, before anything is computed."""
+    if output is None and resumed:
+        raise InputError("resume", "no directory", "output=DIR, the one that was interrupted")
     if not isinstance(output, str | Path | None):
         raise InputError("output", f"a value of type {type(output).__name__}", "a folder, or none")
 
@@ -197,9 +199,7 @@ def compare(
     from simulation.comparison.planning import load_comparison
     from simulation.configuration.loading import checked_parts
 
-    if output is None and resume:
-        raise InputError("resume", "no directory", "output=DIR, the one that was interrupted")
-    _check_output(output)
+    _check_output(output, resumed=resume)
     check_population(users_a_day)
     comparison = load_comparison(config, overrides, checked_parts(parts, "epsilons", overrides))
     page = page and output is not None
