@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 from dprec.arrays import AnyArray, Floats, Ints
 from dprec.completion import Completed, Completion
 from dprec.datasets import HeldRatings, RatingColumns, ratings_from
-from dprec.errors import InputError
+from dprec.errors import InputError, shown
 from dprec.mechanisms.base import Mechanism
 from dprec.mechanisms.randomized_response import Raw
 from dprec.observations import Observations, SymbolReports
@@ -71,20 +72,20 @@ def fit(
     epsilon : float, optional
         The mechanism's budget per rating: needed by a private mechanism, and refused where nothing spends it.
     seed : int
-        Of the noise and of the completion.
+        Of the noise and of the completion, from 0 on.
     **columns
         Settings of `RatingColumns`: the columns of a frame, and the scale, such as ``low=1, high=5``.
 
     Raises
     ------
     InputError
-        When the ratings, the mechanism, its budget or the completion's settings cannot be used.
+        When the ratings, the mechanism, its budget, the seed or the completion cannot be used.
     RunError
         When the completion diverges.
     """
     (training,) = ratings_from(ratings, None, RatingColumns(**columns), "error")
     sender = Raw() if mechanism is None else mechanism
-    _check_sender(sender, epsilon)
+    _check_arguments(completion, sender, epsilon, seed)
     channel = sender.channel(training.scale, math.inf if epsilon is None else epsilon)
     shape = (training.n_users, training.n_items)
     completion.check_scale(training.scale)
@@ -103,8 +104,23 @@ def fit(
     return Fitted(training, observations, completion.fit(observations, seed))
 
 
-def _check_sender(sender: Mechanism, epsilon: float | None) -> None:
-    """Refuse a mechanism that reports otherwise than a rating at a time, and a budget it does not go with."""
+def _check_instance(component: object, base: type[Any], name: str, example: str) -> None:
+    """Refuse what is no component: a class is none, and neither is the name of one."""
+    if isinstance(component, base):
+        return
+    found = repr(component) if isinstance(component, str) else f"a value of type {type(component).__name__}"
+    if isinstance(component, type):
+        found = f"the class {component.__name__}"
+        example = f"{component.__name__}()" if issubclass(component, base) else example
+    raise InputError(name, shown(found), f"an instance of {base.__name__}, such as {example}")
+
+
+def _check_arguments(completion: Completion, sender: Mechanism, epsilon: float | None, seed: int) -> None:
+    """Refuse other values, a mechanism of reports of several ratings, and a budget that it cannot have."""
+    _check_instance(completion, Completion, "completion", "MatrixFactorization()")
+    _check_instance(sender, Mechanism, "mechanism", "BoundedLaplace()")
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        raise InputError("seed", shown(repr(seed)), "an integer from 0 on")
     if not sender.report_family.of_single_ratings():
         accepted = "a mechanism that shows which items were rated and reports each rating alone"
         raise InputError("mechanism", sender.kind, accepted)

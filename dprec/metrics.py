@@ -19,6 +19,7 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dprec.arrays import (
     AnyArray,
@@ -340,28 +341,78 @@ class RankingAccuracy:
     """Harmonic mean of the two."""
 
 
-def root_mean_squared_error(predictions: Floats, truth: Floats) -> float:
-    """Return sqrt(mean((prediction - rating)^2))."""
-    return math.sqrt(_mean(lambda cells: np.square(predictions[cells] - truth[cells]), truth.size))
+def root_mean_squared_error(predictions: ArrayLike, truth: ArrayLike) -> float:
+    """Return sqrt(mean((prediction - rating)^2)).
+
+    Parameters
+    ----------
+    predictions, truth : array_like, shape (ratings,)
+        At least one of each.
+
+    Raises
+    ------
+    InputError
+        When there are other shapes, or no numbers.
+    """
+    predicted, rated = _paired(predictions, truth)
+    return math.sqrt(_mean(lambda cells: np.square(predicted[cells] - rated[cells]), rated.size))
 
 
-def mean_absolute_error(predictions: Floats, truth: Floats) -> float:
-    """Return mean(abs(prediction - rating))."""
-    return _mean(lambda cells: np.abs(predictions[cells] - truth[cells]), truth.size)
+def mean_absolute_error(predictions: ArrayLike, truth: ArrayLike) -> float:
+    """Return mean(abs(prediction - rating)).
+
+    Parameters
+    ----------
+    predictions, truth : array_like, shape (ratings,)
+        At least one of each.
+
+    Raises
+    ------
+    InputError
+        When there are other shapes, or no numbers.
+    """
+    predicted, rated = _paired(predictions, truth)
+    return _mean(lambda cells: np.abs(predicted[cells] - rated[cells]), rated.size)
+
+
+def _paired(predictions: ArrayLike, truth: ArrayLike) -> tuple[Floats, Floats]:
+    """Return predictions and ratings as arrays of one length; raise InputError for any others."""
+    accepted = "as many numbers as ratings, in one dimension, and one at least"
+    try:
+        pair = np.asarray(predictions, dtype=np.float64), np.asarray(truth, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError("predictions", f"what is no numbers ({error})", accepted) from None
+    predicted, rated = pair
+    if predicted.shape != rated.shape or rated.ndim != 1 or not rated.size:
+        found = f"predictions of shape {predicted.shape} for ratings of shape {rated.shape}"
+        raise InputError("predictions", found, accepted)
+    return pair
 
 
 def _mean(read: Callable[[slice], Floats], size: int) -> float:
     """Return the mean over so many cells, of which a part at a time is held."""
     parts = (read(slice(start, start + _CELLS_AT_ONCE)) for start in range(0, size, _CELLS_AT_ONCE))
-    return sum_of_parts(parts, size) / size if size else math.nan
+    return sum_of_parts(parts, size) / size
 
 
 _CELLS_AT_ONCE = 1 << 18
 
 
-def sign_accuracy(predictions: Floats, truth: Floats) -> float:
-    """Return the share of ratings of -1 and +1 whose sign is predicted; a prediction of 0 is +1."""
-    return float(np.mean((predictions >= 0) == (truth > 0)))
+def sign_accuracy(predictions: ArrayLike, truth: ArrayLike) -> float:
+    """Return the share of ratings of -1 and +1 whose sign is predicted; a prediction of 0 is +1.
+
+    Parameters
+    ----------
+    predictions, truth : array_like, shape (ratings,)
+        At least one of each.
+
+    Raises
+    ------
+    InputError
+        When there are other shapes, or no numbers.
+    """
+    predicted, rated = _paired(predictions, truth)
+    return float(np.mean((predicted >= 0) == (rated > 0)))
 
 
 def ranking_accuracy(

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, fields
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BeforeValidator
@@ -12,6 +12,7 @@ from dprec.components import Options, Registry, option
 from dprec.crossdomain import CrossDomainRatings
 from dprec.datasets import GIVEN, VALIDATION, Dataset, without_times
 from dprec.errors import SettingError, within
+from dprec.layout import DIVISION, ROWS, check_returned, division_defect, rows_defect
 from dprec.moments import Moment, in_unit_of, is_date, reach_of, seconds_of
 from dprec.randomness import generator, permutation, words
 from dprec.ratings import ColdRatings, Ratings, least_of_rows
@@ -22,6 +23,11 @@ class Split(Options):
     """Base of the splits."""
 
     kind: str = ""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Have what a user-defined class returns checked, and the class named if it is no division."""
+        super().__init_subclass__(**options)
+        check_returned(cls, "split", lambda parts, *_, **__: division_defect(parts), DIVISION)
 
     @abstractmethod
     def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
@@ -48,6 +54,13 @@ class Split(Options):
 @dataclass(frozen=True, kw_only=True)
 class RandomSplit(Split):
     """Base of the splits that choose the test ratings among all ratings of a data set."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Have the rows that a user-defined class chooses checked too."""
+        super().__init_subclass__(**options)
+        check_returned(
+            cls, "test_rows", lambda rows, ratings, *_, **__: rows_defect(rows, ratings.count), ROWS
+        )
 
     def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
         """Return the ratings that are not chosen for testing, and those that are; see `Split.split`."""

@@ -78,6 +78,7 @@ def run(
     from simulation.configuration.loading import checked_parts, load
     from simulation.result import RunResult
 
+    _check_output(output)
     check_population(users_a_day)
     loaded = load(config, overrides, checked_parts(parts, "protocol.privacy.epsilon", overrides))
     record = _record(loaded, output, resume, progress, track, save_split)
@@ -85,6 +86,14 @@ def run(
         with interrupts_noted(lambda: _how_to_go_on(Path(output))):
             _draw(Path(output), users_a_day, progress, png=png)
     return RunResult(record, loaded)
+
+
+def _check_output(output: object, *, resumed: bool = False) -> None:
+    """Refuse what names no folder, and no folder of what is resumed, before anything is computed."""
+    if output is None and resumed:
+        raise InputError("resume", "no directory", "output=DIR, the one that was interrupted")
+    if not isinstance(output, str | Path | None):
+        raise InputError("output", f"a value of type {type(output).__name__}", "a folder, or none")
 
 
 def _record(
@@ -190,8 +199,7 @@ def compare(
     from simulation.comparison.planning import load_comparison
     from simulation.configuration.loading import checked_parts
 
-    if output is None and resume:
-        raise InputError("resume", "no directory", "output=DIR, the one that was interrupted")
+    _check_output(output, resumed=resume)
     check_population(users_a_day)
     comparison = load_comparison(config, overrides, checked_parts(parts, "epsilons", overrides))
     page = page and output is not None

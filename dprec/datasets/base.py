@@ -16,6 +16,7 @@ from dprec.arrays import AnyArray, Bools, Floats
 from dprec.catalogue import Catalogue, UsersTable
 from dprec.components import Options, option
 from dprec.errors import InputError, SettingError, shown
+from dprec.layout import DIVISION, LAYOUT, check_returned, division_defect, layout_defect
 from dprec.rating_rows import Identifiers, RatingRows, Reading, in_one_space
 from dprec.ratings import Ratings, RatingScale
 
@@ -78,6 +79,13 @@ class Dataset(Options):
     own: ClassVar[bool] = False
     documented: ClassVar[RatingScale | None] = None
     """The scale of every such data set, if it has one."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Have what a user-defined class loads checked, and the class named if it is otherwise laid out."""
+        super().__init_subclass__(**options)
+        for method in ("load", "load_timed"):
+            check_returned(cls, method, layout_defect, LAYOUT)
+        check_returned(cls, "load_fold", lambda parts, *_, **__: division_defect(parts), DIVISION)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -170,6 +170,8 @@ def _of_sequence(rows: Sequence[Any], source: str) -> Sequence[Any]:
 
 def _transposed(rows: Sequence[Any], source: str) -> list[list[Any]]:
     """Return the columns of rows (user, item), (user, item, rating) or (user, item, rating, time)."""
+    if not rows:
+        raise InputError(source, "no ratings", "at least one")
     widths = sorted(set(map(len, rows)))
     if len(widths) > 1 or widths[0] not in (2, 3, 4):
         found = f"rows of {' and '.join(map(str, widths))} values"

@@ -4,6 +4,7 @@ import functools
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -179,22 +180,24 @@ class Mechanism(Options):
         ------
         InputError
             When a private mechanism has no budget above 0, or another has one, a rating is not on the scale,
-            or a report depends on a user's other ratings.
+            a report depends on a user's other ratings, or rng is neither a generator nor a seed.
         """
         if not self.report_family.by_cell:
             found = f"{self.kind}, whose reports depend on a user's other ratings"
             raise InputError("perturb", found, "a mechanism that reports each rating alone")
         budget = self.checked_budget(epsilon)
-        channel, values = self.channel(scale, budget), np.asarray(ratings, dtype=np.float64)
+        channel, values = self.channel(scale, budget), _numbers(ratings)
         levels = _levels(values, scale)
         sent = (levels > 0) | channel.hides_rated_items
-        words = np.random.default_rng(rng).integers(2**64, size=int(sent.sum()), dtype=np.uint64)
+        words = _generator(rng).integers(2**64, size=int(sent.sum()), dtype=np.uint64)
         read = np.full(values.shape, np.nan)
         read[sent] = channel.values[channel.sample(levels[sent], words)]
         return read
 
     def checked_budget(self, epsilon: float | None) -> float:
         """Return the budget of a rating, infinite without privacy; raises InputError for another."""
+        if isinstance(epsilon, bool | np.bool_) or not isinstance(epsilon, Real | None):
+            raise InputError("epsilon", f"a value of type {type(epsilon).__name__}", "a number above 0")
         if not self.private and epsilon is not None:
             found = f"{epsilon:g}, with mechanism {self.kind}, which adds no noise"
             raise InputError("epsilon", found, "an epsilon beside a private mechanism, or none")
@@ -202,6 +205,25 @@ class Mechanism(Options):
             found = "none" if epsilon is None else f"{epsilon:g}"
             raise InputError("epsilon", f"{found}, with mechanism {self.kind}", "a number above 0")
         return math.inf if epsilon is None else epsilon
+
+
+def _numbers(ratings: ArrayLike) -> Floats:
+    accepted = "numbers, with NaN for what is not rated"
+    try:
+        values = np.asarray(ratings, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError("ratings", f"what is no array of numbers ({error})", accepted) from None
+    if ratings is None:  # which NumPy takes for NaN
+        raise InputError("ratings", "none", accepted)
+    return values
+
+
+def _generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        accepted = "a Generator of NumPy, an integer from 0 on, or none"
+        raise InputError("rng", shown(repr(rng)), accepted) from None
 
 
 def _levels(ratings: Floats, scale: RatingScale) -> Uint8s:

@@ -6,6 +6,7 @@ device answers no more rounds than its budget was divided by, and each for one q
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +20,10 @@ from dprec.accounting import Adjacency, EventMechanism
 from dprec.arrays import AnyArray, Bools, Floats, Ints, Pieces
 from dprec.attacks.transcript import ReleasedSum, Upload
 from dprec.completion import Profiles
-from dprec.components import Options, option
+from dprec.components import Options, is_ours, naming, option, reference_of
 from dprec.errors import SettingError
 from dprec.gradients import Aggregate
+from dprec.predictions import checked_predictions
 from dprec.protocols.base import Protocol, Public
 from dprec.protocols.predicting import predictions_on_devices
 from dprec.randomness import subset, uniforms, words
@@ -30,6 +32,22 @@ from dprec.ratings import Ratings, RatingScale
 
 class Device(ABC):
     """What every device of a population holds between two messages; `Protocol.device` reads it."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Have the predictions of a user-defined class checked, and the class named if they are none."""
+        super().__init_subclass__(**options)
+        if "predictions" not in cls.__dict__ or is_ours(cls):
+            return
+        predictions = cls.predictions
+
+        @functools.wraps(predictions)
+        def checked(self: Device, profiles: Profiles) -> Floats:
+            with naming(self, "one finite number for each user and item"):
+                predicted = predictions(self, profiles)
+            shape = profiles.n_users, profiles.n_items
+            return checked_predictions(predicted, shape, reference_of(type(self)))
+
+        cls.predictions = checked  # type: ignore[method-assign]
 
     @abstractmethod
     def encode(self) -> bytes:

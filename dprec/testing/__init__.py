@@ -1,4 +1,4 @@
-"""Contract tests: what mechanisms, families of reports, completions, gradients, models and data sets must do.
+"""Contract tests: what mechanisms, families of reports, completions, gradients, models, data and splits do.
 
 They are for authors of such components, here or in their own projects. In a file that pytest collects, one
 line runs every test of the contract on a component::
@@ -27,11 +27,14 @@ from dprec.datasets import Dataset
 from dprec.federated import FederatedModel
 from dprec.gradients import GradientReport
 from dprec.mechanisms import Mechanism
+from dprec.splits import Split
 
 # Before the contracts are imported: a failing assertion then shows its values, as in a test file.
-pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in ("completions", "models", "reports")))
+_TESTS = ("completions", "divisions", "models", "reports", "rules")
+pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _TESTS))
 
 from dprec.testing.completions import CompletionContract, GradientContract  # noqa: E402
+from dprec.testing.divisions import SplitContract  # noqa: E402
 from dprec.testing.models import DatasetContract, ModelContract  # noqa: E402
 from dprec.testing.reports import FamilyContract, MechanismContract  # noqa: E402
 
@@ -42,6 +45,7 @@ __all__ = [
     "GradientContract",
     "MechanismContract",
     "ModelContract",
+    "SplitContract",
     "contract",
 ]
 
@@ -51,6 +55,7 @@ _CONTRACTS: dict[type[Options], tuple[type[Any], str]] = {
     GradientReport: (GradientContract, "gradient"),
     FederatedModel: (ModelContract, "model"),
     Dataset: (DatasetContract, "dataset"),
+    Split: (SplitContract, "split"),
 }
 """The tests of each kind of component, and the fixture that gives them the component."""
 
@@ -60,7 +65,7 @@ def contract(*components: Options, **attributes: Any) -> type[Any]:
 
     Parameters
     ----------
-    *components : Mechanism, Completion, GradientReport, FederatedModel or Dataset
+    *components : Mechanism, Completion, GradientReport, FederatedModel, Dataset or Split
         Instances, all of one of these kinds; each is tested.
     **attributes
         Attributes of the contract to replace, such as ``prior="middle"`` of `CompletionContract`.

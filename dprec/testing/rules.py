@@ -1,11 +1,14 @@
 """How a contract says which of its rules is broken: in one line, with what was seen and what is expected."""
 
+import dataclasses
 import inspect
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 import pytest
+
+from dprec.components import Options, summary_of
 
 _LONGEST = 400
 """Characters of what was seen: comparisons of arrays are long."""
@@ -38,3 +41,13 @@ def _told(test: Callable[..., None]) -> Callable[..., None]:
             ) from None
 
     return telling
+
+
+def described(component: Options) -> None:
+    """Hold a component to a sentence as its docstring, and to words for each of its settings."""
+    summary = summary_of(type(component))
+    assert summary.endswith("."), repr(summary)
+    kind, *settings = dataclasses.fields(component)
+    assert kind.name == "kind"
+    silent = [setting.name for setting in settings if not setting.metadata.get("description")]
+    assert not silent, f"without words: {silent}"

@@ -203,6 +203,7 @@ def load_comparison(
         Naming the file and key.
     """
     strict_yaml.check_overrides(overrides)
+    strict_yaml.check_named(config)
     file, source, replaced = Path("comparison"), str(config), list[str]()
     if isinstance(config, Mapping):
         source, values = "comparison", copy.deepcopy(dict(config))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -23,6 +24,9 @@ _MERGED = ("simulation", "evaluation")
 
 _RENAMED = {"population": "users_a_day"}
 """What old arguments are called now."""
+
+_ARGUMENTS = ("output", "overrides", "resume", "save_split", "users_a_day")
+"""Further arguments of those who take parts."""
 
 DATASET = "dataset.yaml"
 """File with settings of a data set in the folder of its parts."""
@@ -66,13 +70,16 @@ def checked_parts(given: GivenParts, epsilon: str, overrides: Sequence[str] = ()
     until the configuration is checked: what is in memory is present only as long. Raises InputError when the
     ratings cannot be used, or a part is no mapping. Raises TypeError when there is no such part.
     """
+    strict_yaml.check_overrides(overrides)
     argument_names = GivenParts.__annotations__
     if unknown := sorted(given.keys() - argument_names):
         name, value = unknown[0], dict(given)[unknown[0]]
         if now := _RENAMED.get(name):
             raise TypeError(f"argument {name!r}: an old name; accepted: {now}")
         message = f"no argument {name!r}; accepted: {', '.join(argument_names)}"
-        if isinstance(value, int | float | str):  # which may have its effect as a setting
+        if meant := get_close_matches(name, _ARGUMENTS, n=1):
+            message += f"; did you mean {meant[0]}?"
+        elif isinstance(value, int | float | str):  # which may have its effect as a setting
             key = epsilon if name == "epsilon" else name
             written = f"{key}={[value] if key == 'epsilons' else value}"
             message += f'; settings of the configuration by overrides=["{written}"]'

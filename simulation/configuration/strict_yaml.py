@@ -100,9 +100,17 @@ def dump_yaml(values: Any) -> str:
     return str(yaml.dump(values, Dumper=_StrictDumper, sort_keys=False, allow_unicode=True))
 
 
+def check_named(config: object) -> None:
+    """Refuse what is neither a mapping nor can name a file or a preset."""
+    if not isinstance(config, Mapping | str | Path):
+        accepted = "a file of a comparison or of ratings, the name of a preset, or a mapping"
+        raise InputError("config", f"a value of type {type(config).__name__}", accepted)
+
+
 def check_overrides(overrides: Sequence[str]) -> None:
     """Refuse overrides that are no sequence of texts: a text is a sequence too, of its characters."""
-    if isinstance(overrides, str) or not all(isinstance(override, str) for override in overrides):
+    several = isinstance(overrides, Sequence) and not isinstance(overrides, str)
+    if not several or not all(isinstance(override, str) for override in overrides):
         raise InputError("overrides", repr(overrides), 'a list of texts, such as ["seed=1"]')
 
 
@@ -241,6 +249,8 @@ def find_configuration(
     neither, with the presets that have the most similar names, or what sets the promise that a comparison
     calls so.
     """
+    if not str(config).strip():
+        raise InputError("config", "an empty name", f"{accepted}, or a preset: see dprec list")
     path, files = Path(config), presets()
     if str(config) in files and not path.is_file():
         return files[str(config)]

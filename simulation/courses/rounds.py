@@ -189,6 +189,8 @@ class BroadcastCourse(LearningCourse[BroadcastProtocol]):
         if (early := self.protocol.early_stopping) is None:
             return
         held_back = train.select(early.held_back(train, seed))
+        if not held_back.count:
+            return
         predict = learned.predicting(self.held_ratings(train, seed))["predict"]
         error = root_mean_squared_error(predict(held_back.users, held_back.items), held_back.values)
         if error < strategy.best_error:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dprec.accounting import PrivacyBudget
+from dprec.binarization import MeanThreshold
 from dprec.completion import Completed, Completion, ItemAverage, Observations
 from dprec.components import option
 from dprec.datasets import Dataset, Synthetic
@@ -19,9 +20,10 @@ from dprec.mechanisms import Channel, Mechanism
 from dprec.progress import Progress, silent
 from dprec.ratings import Ratings, RatingScale
 from dprec.reports import ReportFamily
-from dprec.splits import Holdout
+from dprec.splits import Split
 from dprec.testing import DatasetContract, FamilyContract, contract
 from tests.own_family import LongerBits, OwnBits
+from tests.refusals import refused_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +53,20 @@ class Few(Dataset):
         return Synthetic(users=self.users, items=10, ratings=50).load()
 
 
+class Halves(Split):
+    """The first half of all ratings, and the others."""
+
+    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
+        ratings = dataset.load()
+        first = np.arange(ratings.count) < ratings.count // 2
+        return ratings.select(first), ratings.select(~first)
+
+
 TestMechanism = contract(Geometric())
 TestCompletion = contract(Average(), repeats_one_rating=False)
 TestDataset = contract(Few(users=10))
 TestGradient = contract(FullGradient())
+TestSplit = contract(Halves())
 
 
 CHANGES: dict[str, Callable[[Ratings], Any]] = {
@@ -80,12 +92,26 @@ class Broken(Few):
 
 
 @pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ("reversed", "[0-9]+ items that do not ascend within their user"),
+        ("beyond", "item 1[0-9] of 10"),
+        ("alike", "user_ids of which some are alike"),
+        ("rows", "a value of type RatingRows"),
+    ],
+)
+def test_a_data_set_in_another_layout_is_refused_by_its_name(change: str, found: str) -> None:
+    with refused_at(f"{__name__}:Broken") as refused:
+        Broken(users=10, path=change).load()
+    assert re.fullmatch(f"its load returned {found}", refused.value.found)
+    loaded: Any = inspect.unwrap(DatasetContract.loaded)
+    with pytest.raises(pytest.fail.Exception, match=f"its load returned {found}; accepted: "):
+        loaded(DatasetContract(), Broken(users=10, path=change))
+
+
+@pytest.mark.parametrize(
     ("change", "test", "said"),
     [
-        ("reversed", "loads_ratings", "[0-9]+ items that do not ascend within their user"),
-        ("beyond", "loads_ratings", "item 1[0-9] of 10"),
-        ("rows", "loads_ratings", "RatingRows"),
-        ("alike", "identifiers_are_distinct", "user_ids of which some are alike"),
         ("", "what_is_known_without_the_ratings_is_true", "assert .*10, 11, 50"),
         ("", "refuses_a_place_where_nothing_is", "no error"),
     ],
@@ -119,6 +145,6 @@ def test_a_family_whose_lengths_tell_a_rating_breaks_that_rule_alone() -> None:
 
 
 def test_what_has_no_contract_is_refused() -> None:
-    for components in ((), (Holdout(),), (Geometric(), Average())):
+    for components in ((), (MeanThreshold(),), (Geometric(), Average())):
         with pytest.raises(TypeError, match="accepted: instances of one of Mechanism, Completion"):
             contract(*components)

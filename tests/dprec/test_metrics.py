@@ -1,7 +1,9 @@
 """Lists from the catalogue against pytrec_eval and the definitions, and intervals against a formula."""
 
 import math
+from collections.abc import Callable
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +32,7 @@ from dprec.predictions import Unrated, scored_lists
 from dprec.randomness import generator
 from dprec.ratings import ColdRatings, Ratings
 from tests import make
+from tests.refusals import refused_at
 
 USERS, ITEMS = 4, 6
 Cells = dict[tuple[int, int], int]
@@ -179,6 +182,18 @@ def by_trec_eval(
         run[str(user)] = {str(item): float(SCORES[user, item]) for item in ranked}
     judged = pytrec_eval.RelevanceEvaluator(wanted, measures).evaluate(run).values()
     return {name: float(np.mean([own[name] for own in judged])) for name in next(iter(judged))}
+
+
+@pytest.mark.parametrize("metric", [root_mean_squared_error, mean_absolute_error, sign_accuracy])
+def test_predictions_and_ratings_of_other_shapes_are_refused(metric: Callable[..., float]) -> None:
+    refused: list[tuple[Any, Any]] = [
+        *(([4.0, 3.0], [4.0]), ([1, 1], [[1], [1]]), ([[1.0]], [[1.0]]), (1.0, 1.0), ([], [])),
+        *((None, [1.0]), (["a"], [1.0]), ([[1.0], [1.0, 2.0]], [1.0])),
+    ]
+    for predictions, truth in refused:
+        with refused_at("predictions"):
+            metric(predictions, truth)
+    assert metric([1, -1], (1, -1)) == (metric is sign_accuracy)
 
 
 @pytest.mark.parametrize("relevant_from", [None, 4.0])

@@ -94,6 +94,12 @@ MECHANISMS_AND_SCALES: list[Row] = [
     ("p1", lambda: BinaryFlip(p1=0.0, p2=0.5)),
     ("symbols", lambda: MECHANISMS["zheng-laplace"](symbols=2)),
     ("ratings", lambda: Laplace().perturb([1.0, 0.5], 1.0)),
+    *(
+        ("ratings", lambda given=given: Laplace().perturb(given, 1.0, 7))
+        for given in (None, ["a"], [[1.0], [1.0, 2.0]])
+    ),
+    *(("rng", lambda rng=rng: Laplace().perturb([1.0], 1.0, rng)) for rng in ("x", -1, 1.5)),
+    ("epsilon", lambda: Laplace().perturb([1.0], "1", 7)),  # type: ignore[arg-type]
     ("perturb", lambda: ResidualBits().perturb([1.0], 1.0)),
     ("epsilon", lambda: Laplace().perturb([1.0])),
     ("epsilon", lambda: Laplace().perturb([1.0], np.inf)),
@@ -173,6 +179,7 @@ SUMS: list[Row] = [
     ("bias_rounds", lambda: FactorizationOptions(bias_rounds=10**8)),
     ("noise", lambda: FactorizationOptions(noise=1e300)),
 ]
+AVERAGE: Any = COMPLETIONS["item-average"]()
 MODELS: list[Row] = [
     *(
         (key, lambda kind=kind, key=key, value=value: COMPLETIONS[kind](**{key: value}))
@@ -205,6 +212,22 @@ MODELS: list[Row] = [
     ("epsilon", lambda: fit(COMPLETIONS["item-average"](), RATED, mechanism=BoundedLaplace(), epsilon=-1.0)),
     ("epsilon", lambda: fit(COMPLETIONS["item-average"](), RATED, mechanism=RandomizedResponse())),
     ("rank", lambda: fit(MatrixFactorization(rank=12), RATED)),
+    *(
+        ("completion", lambda given=given: fit(given, RATED))
+        for given in (None, "mf", MatrixFactorization, BoundedLaplace())
+    ),
+    *(
+        ("mechanism", lambda given=given: fit(AVERAGE, RATED, mechanism=given, epsilon=1.0))
+        for given in ("laplace", BoundedLaplace)
+    ),
+    *(
+        ("epsilon", lambda given=given: fit(AVERAGE, RATED, mechanism=BoundedLaplace(), epsilon=given))
+        for given in ("1", True, NAN, [1.0])
+    ),
+    *(
+        ("seed", lambda seed=seed: fit(AVERAGE, RATED, seed=seed))
+        for seed in (None, -1, 1.5, "a", NAN, True, np.float64(2))
+    ),
     ("users", lambda: fit(COMPLETIONS["item-average"](), RATED).predict(99, 1)),
     ("items", lambda: fit(COMPLETIONS["item-average"](), RATED).predict(1, 99)),
 ]

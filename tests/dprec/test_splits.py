@@ -1,6 +1,7 @@
 """Splits: exact sizes, nothing lost, nothing twice, a function of the seed."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -8,18 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprec.datasets import Dataset, InMemory, Synthetic, selected
-from dprec.ratings import ColdRatings, Ratings, held_by_tested
+from dprec.datasets import Dataset, InMemory, Synthetic, SyntheticDomains, selected
+from dprec.layout import DIVISION
+from dprec.ratings import ColdRatings, Ratings, RatingScale, held_by_tested
 from dprec.splits import (
+    ColdStart,
     ColdUsers,
     Holdout,
     KFold,
     LeaveOneOut,
     Predefined,
+    RandomSplit,
     Split,
     Temporal,
     UserHoldout,
 )
+from dprec.testing import contract
 from tests import make
 from tests.refusals import refused_at
 
@@ -37,7 +42,12 @@ class Given(Dataset):
 
     def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
         self.check_fold(fold)
-        return self.ratings, self.ratings
+        return halves(self.ratings)
+
+
+def halves(ratings: Ratings) -> tuple[Ratings, Ratings]:
+    first = np.arange(ratings.count) < ratings.count // 2
+    return ratings.select(first), ratings.select(~first)
 
 
 def cells(ratings: Ratings) -> np.ndarray:
@@ -173,13 +183,129 @@ def test_every_rating_is_as_likely_to_be_tested() -> None:
 def test_predefined_is_the_data_sets_own() -> None:
     whole = Synthetic(users=5, items=5, ratings=20).load()
     dataset = Given(ratings=whole)
-    assert Predefined(fold="half").split(dataset, 0) == (whole, whole)
+    for part, half in zip(Predefined(fold="half").split(dataset, 0), halves(whole), strict=True):
+        np.testing.assert_array_equal(cells(part), cells(half))
     for name in ("u1", 1):
         with refused_at("split.fold") as refused:
             Predefined(fold=name).split(dataset, 0)  # type: ignore[arg-type]
         assert (refused.value.found, refused.value.accepted) == (repr(str(name)), "half")
     with refused_at("split.fold"):
         Predefined(fold="u1").split(Synthetic(), 0)
+
+
+TestOurs = contract(
+    *(KFold(folds=3, fold=1), Holdout(), LeaveOneOut(), UserHoldout(), ColdUsers(), Temporal(of="user")),
+    *(Temporal(test_fraction=0.3), LeaveOneOut(by="random", count=2)),
+)
+TestOfTwoDomains = contract(ColdStart(), dataset=SyntheticDomains())
+TestOfFolds = contract(
+    Predefined(fold="half"), dataset=Given(ratings=Synthetic(users=9, items=9, ratings=50).load())
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Own(Split):
+    """What is done with the ratings of a data set, by name."""
+
+    does: str = "twice"
+
+    def split(self, dataset: Dataset, seed: int) -> Any:
+        return WRONG[self.does][0](dataset.load())
+
+
+def shifted(ratings: Ratings) -> Any:
+    train, test = halves(ratings)
+    return train, replace(test, item_ids=test.item_ids + 1)
+
+
+def cold(ratings: Ratings) -> Any:
+    train, test = halves(ratings)
+    parts = {column.name: getattr(test, column.name) for column in fields(Ratings)}
+    return train, ColdRatings(**parts, given=train)
+
+
+def select_rows(ratings: Ratings, rows: list[int]) -> Any:
+    first = replace(ratings, items=ratings.items[rows], levels=ratings.levels[rows])
+    return replace(first, indptr=np.append(np.zeros(ratings.n_users, dtype=np.int64), len(rows))), ratings
+
+
+WRONG: dict[str, tuple[Callable[[Ratings], Any], str]] = {
+    "twice": (
+        lambda ratings: (ratings, ratings),
+        "20 of 20 test ratings in the train part too, as of user 1",
+    ),
+    "shifted": (shifted, "other item_ids in the test part than in the train part"),
+    "of others": (
+        lambda ratings: (halves(ratings)[0], replace(halves(ratings)[1], user_ids=ratings.user_ids + 1)),
+        "other user_ids in the test part than in the train part",
+    ),
+    "on another scale": (
+        lambda ratings: (ratings, replace(ratings, scale=RatingScale.evenly(1, 9, 1))),
+        "another scale in the test part than in the train part",
+    ),
+    "repeated rows": (lambda ratings: select_rows(ratings, [3, 3]), "a train part with 1 items that do not"),
+    "nothing": (
+        lambda ratings: (ratings, ratings.select(np.zeros(ratings.count, dtype=np.bool_))),
+        "a test part with no rating",
+    ),
+    "a list": (lambda ratings: [ratings, ratings], "a value of type list"),
+    "three parts": (lambda ratings: (ratings, ratings, ratings), "a value of type tuple of 3"),
+    "arrays": (lambda ratings: (ratings.items, ratings.items), "a train part with a value of type ndarray"),
+    "cold users who are warm": (cold, "cold users who are among those of the train part"),
+}
+
+
+@pytest.mark.parametrize("does", WRONG)
+def test_what_is_no_division_is_refused_by_the_name_of_the_class(does: str) -> None:
+    with refused_at(f"{__name__}:Own") as refused:
+        Own(does=does).split(Synthetic(users=5, items=5, ratings=20), 0)
+    assert refused.value.found.startswith(f"its split returned {WRONG[does][1]}")
+    assert refused.value.accepted == DIVISION
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows(RandomSplit):
+    """Rows that are given."""
+
+    rows: Any
+
+    def test_rows(self, ratings: Ratings, seed: int) -> Any:
+        return self.rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        (np.array([3, -1]), "position -1 of 20 ratings"),
+        (np.array([20]), "position 20 of 20 ratings"),
+        (np.array([2, 3, 3]), "1 of 3 positions that are there before"),
+        (np.arange(20) < 4, "a value of type ndarray of bool, shape (20,)"),
+        ([1, 2], "a value of type list"),
+    ],
+)
+def test_rows_that_are_no_positions_are_refused_by_the_name_of_the_class(rows: Any, found: str) -> None:
+    dataset = Synthetic(users=5, items=5, ratings=20)
+    with refused_at(f"{__name__}:Rows") as refused:
+        Rows(rows=rows).split(dataset, 0)
+    assert refused.value.found == f"its test_rows returned {found}"
+    assert Rows(rows=np.array([4, 1])).split(dataset, 0)[1].count == 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Twice(Given):
+    """A fold of which all is in both parts."""
+
+    kind: Literal["twice"] = "twice"  # type: ignore[assignment]
+
+    def load_fold(self, fold: str) -> tuple[Ratings, Ratings]:
+        return self.ratings, self.ratings
+
+
+def test_a_fold_with_ratings_in_both_parts_is_refused_by_the_name_of_the_class() -> None:
+    dataset = Twice(ratings=Synthetic(users=5, items=5, ratings=20).load())
+    with refused_at(f"{__name__}:Twice") as refused:
+        Predefined(fold="half").split(dataset, 0)
+    assert refused.value.found.startswith("its load_fold returned 20 of 20 test ratings in the train part")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 from scipy.sparse import coo_array
 
-from dprec.datasets import Synthetic
+from dprec.datasets import Dataset, Synthetic
 from dprec.errors import InputError
+from dprec.ratings import Ratings
+from dprec.splits import Split
 from simulation import compare, plot, run
 from simulation.configuration.loading import load
 from tests.refusals import refused_at
@@ -53,6 +55,38 @@ def test_counts_become_pairs_by_an_override(held: Any) -> None:
     assert pairs == np.count_nonzero(COUNTS >= 40)
     with pytest.raises(InputError, match=r'positive=">= 1" if they count plays'):
         run("popularity", dataset=held)
+
+
+@pytest.mark.parametrize(
+    ("where", "verb", "arguments"),
+    [
+        *(("config", compare, (config,)) for config in (None, 3, ["any-ratings"])),
+        *(("config", verb, (name,)) for verb in (run, compare) for name in ("", "  ")),
+        ("config", run, (None,)),
+        *(("output", verb, ("any-ratings", 3)) for verb in (run, compare)),
+    ],
+)
+def test_what_names_nothing_is_refused(where: str, verb: Any, arguments: tuple[Any, ...]) -> None:
+    with refused_at(where):
+        verb(*arguments)
+
+
+def test_the_argument_that_is_meant_is_named() -> None:
+    with pytest.raises(TypeError, match=r"no argument 'out'; .*; did you mean output\?$"):
+        run("blp-mf", dataset=FRAME, out="here")  # type: ignore[call-arg]
+
+
+class Both(Split):
+    """All ratings, twice."""
+
+    def split(self, dataset: Dataset, seed: int) -> tuple[Ratings, Ratings]:
+        return dataset.load(), dataset.load()
+
+
+def test_a_run_refuses_a_split_of_ones_own_that_shares_ratings() -> None:
+    with refused_at(f"{__name__}:Both") as refused:
+        run("blp-mf", dataset=FRAME, split=Both(), simulation=LOCAL)
+    assert refused.value.found.startswith("its split returned 400 of 400 test ratings in the train part too")
 
 
 def test_a_train_and_a_test_part_are_kept_apart(tmp_path: Path) -> None:

@@ -125,6 +125,7 @@ DAMAGED.indices[0] = 99
         ("abc", "dataset", "a value of type str"),
         (pl.DataFrame(COLUMNS).to_arrow(), "dataset", "a value of type Table"),
         (frame().iloc[:0], "dataset", "no ratings"),
+        ({"a": {}}, "dataset", "no ratings"),
         (InMemory.of(frame()).load().select(np.zeros(5, dtype=np.bool_)), "dataset", "no ratings"),
         (frame(user=["a", None, "b", "c", "d"]), "dataset, column 'user', row 2", "nothing"),
         (frame(rating=[1, np.nan, 2, 3, 4]), "dataset, column 'rating', row 2", "nothing"),

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from dprec.accounting import PrivacyBudget, largest_mu
+from dprec.arrays import Floats
+from dprec.completion import Profiles
 from dprec.federated import ContractError
 from dprec.protocols.base import Public
 from dprec.sums import CentralAggregation, Release
@@ -17,6 +19,7 @@ from tests.documents.pages import write_files
 from tests.item_histogram import HistogramDevice, ItemHistogram
 from tests.make import STARS, small_run
 from tests.paths import ROOT
+from tests.refusals import refused_at
 from tests.summing import contributions, dense, played
 
 OWN = "tests.item_histogram:ItemHistogram"
@@ -47,6 +50,26 @@ def test_it_runs_and_what_it_promises_is_proved() -> None:
     # Nothing bounds what one malicious user adds to a masked sum.
     assert reached["target_rank"]["value"] < reached["target_rank"]["baseline"]
     assert np.isfinite(found.predictions["prediction"]).all()
+
+
+class Flat(HistogramDevice):
+    """Predicts of items what it is to predict of each user."""
+
+    def predictions(self, profiles: Profiles) -> Floats:
+        return super().predictions(profiles)[0]
+
+
+def test_predictions_of_another_shape_are_refused_by_the_name_of_the_class() -> None:
+    ratings = make.random_ratings(6, 9)
+    predicting = Flat(STARS, np.full(9, 3.0)).predicting(ratings)
+    for asked in (
+        lambda: predicting["predict"](np.array([0, 1]), np.array([2, 3])),
+        lambda: predicting["predict_rows"](np.array([0, 1]), 9),
+    ):
+        with refused_at(f"{__name__}:Flat") as refused:
+            asked()
+        assert refused.value.found == "predictions of shape (9,)"
+        assert refused.value.accepted == "one finite number for each cell, shape (2, 9)"
 
 
 @pytest.mark.parametrize("aggregation", ["central", "secure-aggregation", "shuffle"])

@@ -20,6 +20,7 @@ from simulation.analysis.description import describe
 from simulation.analysis.vocabulary import PROTECTED
 from simulation.comparison.planning import load_comparison
 from simulation.configuration import strict_yaml as presets
+from simulation.configuration.loading import checked_parts
 from simulation.configuration.models import RunConfig
 from simulation.configuration.strict_yaml import (
     apply_override,
@@ -279,3 +280,13 @@ def test_dumped_yaml_is_read_back_unchanged() -> None:
 def test_a_bad_override_is_refused(tiny: dict[str, Any], override: str, where: str) -> None:
     with refused_at(where):
         apply_override(tiny, override)
+
+
+@pytest.mark.parametrize("overrides", [None, 3, "seed=1", [None], {"seed": 1}])
+def test_what_is_no_list_of_overrides_is_refused(tiny: dict[str, Any], overrides: Any) -> None:
+    for refused in (
+        lambda: load(tiny, overrides),
+        lambda: checked_parts({"dataset": [(1, 1, 5), (2, 1, 3)]}, "epsilon", overrides),
+    ):
+        with refused_at("overrides"):
+            refused()
