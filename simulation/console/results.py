@@ -14,6 +14,7 @@ import typer
 from dprec.errors import RunError
 from dprec.protocols.base import TOLD
 from simulation.analysis.answer import answer_to
+from simulation.analysis.audits import strength_of_tests
 from simulation.analysis.columns import (
     BUDGET,
     SmallTable,
@@ -293,6 +294,7 @@ def conclude(audit: Audit, folder: Path, *, as_json: bool, quiet: bool) -> None:
         caption = f"{people}; all bounds hold together with probability {audit.confidence:g}"
         files = f"{folder / AUDIT} and {folder / REPORT}"
         print_table(columns, audit.findings, files, caption=caption)
+        print_lines([strength_of_tests(audit.values()["findings"])] if audit.holds else [])
         _print_places("audit", folder)
     if not audit.holds:
         raise RunError(audit.verdict)
