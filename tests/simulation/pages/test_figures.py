@@ -36,7 +36,8 @@ from simulation.pages.run_figures import (
     rounds_plot,
     summary_plot,
 )
-from simulation.storage.run_files import read_run
+from simulation.pages.run_page import run_tiles
+from simulation.storage.run_files import RANK, read_run
 from strategies.participation import RoundRecord
 from tests.results import result
 
@@ -187,6 +188,24 @@ def test_a_run_is_drawn_against_nothing_sent_and_says_if_it_is_worse(
     summary = run.summary.model_copy(update={"nothing_sent": reached + off})
     first = panels(summary_plot(replace(run, summary=summary)))[0]
     assert ("Worse than nothing sent" in first.get_title(loc="left")) is worse
+
+
+@pytest.mark.parametrize("ranking", [False, True])
+def test_a_figure_without_privacy_says_what_the_tile_says_the_server_sees(
+    run_directory: Directories, ranking: bool
+) -> None:
+    """Ratings, or sets of items: the axis of their lists counts whole items."""
+    summary = (run := read_run(run_directory(mechanism="none", epsilon=None))).summary
+    if ranking:
+        lists = summary.accuracy.model_copy(update={"rmse": None, "mae": None, "ndcg_at_10": 0.5})
+        summary = summary.model_copy(update={"accuracy": lists})
+        run = replace(run, predictions={RANK: np.arange(1.0, 31.0)})
+    seen = next(text for title, text, _ in run_tiles(summary) if title == "server sees")
+    assert seen == ("item sets" if ranking else "true ratings")
+    accurate, private, _ = panels(summary_plot(replace(run, summary=summary)))
+    assert f"no privacy: the server\nsees {seen}" in {text.get_text() for text in private.texts}
+    if ranking:
+        assert accurate.get_xticks().tolist() == [1, 5, 10, 15, 20]
 
 
 HOSTILE = ["<script>alert(1)</script>", '" onload="x', "&amp;", "]]>", "#1b2530", "$x_$"]
