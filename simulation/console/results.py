@@ -14,6 +14,7 @@ import typer
 from dprec.errors import RunError
 from dprec.protocols.base import TOLD
 from simulation.analysis.answer import answer_to
+from simulation.analysis.attacks import told
 from simulation.analysis.audits import strength_of_tests
 from simulation.analysis.columns import (
     BUDGET,
@@ -210,10 +211,8 @@ def conclude_attack(result: RunResult | ComparisonResult, folder: Path, *, quiet
                 figure_column("nothing sent", "", lambda line: line[1].baseline, 3),
                 figure_column("epsilon allows", "", lambda line: line[1].bound, 3),
             ]
-            told = [
-                line for line in summary.reached.items() if any(figure is not None for _, figure in line[1])
-            ]
-            print_table(columns, told, str(folder / ATTACK))
+            figures = told(summary.reached, result.record.summary.accuracy.metrics())
+            print_table(columns, list(figures.items()), str(folder / ATTACK))
             print_lines(f"- {note}" for attack in summary.performed for note in attack.notes)
             _print_places("run", folder)
         return

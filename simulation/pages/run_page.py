@@ -11,6 +11,7 @@ from dprec.components import Registry, summary_of
 from dprec.errors import plural
 from dprec.mechanisms import MECHANISMS
 from dprec.protocols.registry import PROTOCOLS
+from simulation.analysis.attacks import told
 from simulation.analysis.columns import (
     ANY_TWO,
     SERVER_SEES,
@@ -81,7 +82,8 @@ def run_page(
     grouped = [
         GroupLine(summary.name, None, by, group) for by, groups in summary.groups.items() for group in groups
     ]
-    attacked = [] if attacks is None else [AttackedProtocol(summary.name, None, attacks.reached)]
+    reached = {} if attacks is None else told(attacks.reached, summary.accuracy.metrics())
+    attacked = [AttackedProtocol(summary.name, None, reached)] if reached else []
     notes = [] if attacks is None else [note for attack in attacks.performed for note in attack.notes]
     sent = "" if drawing is None else render_template("sent.svg", drawing=drawing)
     shows_ratings = examples or run.made_up

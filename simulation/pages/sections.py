@@ -6,6 +6,8 @@ from operator import attrgetter, itemgetter
 
 from markupsafe import Markup
 
+from dprec.attacks.promotion import DAMAGED
+from simulation.analysis.attacks import told
 from simulation.analysis.columns import figure_column, text_column
 from simulation.analysis.groups import GroupLine
 from simulation.analysis.populations import METHOD, Projection
@@ -34,11 +36,16 @@ def attacks_on(results: Sequence[ProtocolResult]) -> list[AttackedProtocol]:
     for result in results:
         columns = dict.fromkeys(name for row in result.rows for name in row)
         stems = [name.removesuffix("_baseline") for name in columns if name.endswith("_baseline")]
-        reached = {
-            name: Reached(value=figures[0], baseline=figures[1], bound=figures[2])
-            for name in stems
-            if (figures := [result.mean(f"{name}{end}") for end in ("", "_baseline", "_bound")]) != [None] * 3
+        figures = {
+            name: [result.mean(f"{name}{end}") for end in ("", "_baseline", "_bound")] for name in stems
         }
+        reached = told(
+            {
+                name: Reached(value=value, baseline=baseline, bound=bound)
+                for name, (value, baseline, bound) in figures.items()
+            },
+            {metric: result.mean(metric) for metric, _ in DAMAGED.values()},
+        )
         attacked += [AttackedProtocol(result.name, result.budget, reached)] if reached else []
     return attacked
 
