@@ -94,7 +94,7 @@ def run_page(
         officer_section([Subject(result_of(summary), summary)], page=personal),
         *([projection_section(run_projections(run, population), population)] if population else []),
         Section("sent", "What leaves one device", (sent,), folded=False),
-        attack_section(attacked, notes),
+        attack_section(attacked, notes, folded=False),
         Section("periods-section", "What reports tell in the course of time", (averaging_plot(run),)),
         _example_section(run, shows_ratings=shows_ratings),
         _ranking_section(run),

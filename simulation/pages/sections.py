@@ -61,7 +61,9 @@ _OF_ATTACKS = (
 _DIGITS = 3
 
 
-def attack_section(lines: Sequence[AttackedProtocol], notes: Sequence[str] = ()) -> Section:
+def attack_section(
+    lines: Sequence[AttackedProtocol], notes: Sequence[str] = (), *, folded: bool = True
+) -> Section:
     """Return the section on attacks, if there were any.
 
     ``notes``: what a reader of the figures must know.
@@ -85,7 +87,7 @@ def attack_section(lines: Sequence[AttackedProtocol], notes: Sequence[str] = ())
             "What attacks reached", columns, [figure for line in lines for figure in line.reached.items()]
         )
     content = (_OF_ATTACKS, markup, bullets(notes)) if lines else ()
-    return Section("attacks", "What an attacker learns, and what malicious users move", content)
+    return Section("attacks", "What an attacker learns, and what malicious users move", content, folded)
 
 
 def _titled(name: str) -> str:
