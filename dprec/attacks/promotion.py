@@ -195,7 +195,7 @@ def _cells(predict: Predict, users: Ints, items: Ints) -> Floats:
     return predict(np.repeat(users, items.size), np.tile(items, users.size)).reshape(users.size, items.size)
 
 
-_METRICS = {"damage_rmse": ("rmse", 1.0), "damage_ndcg": ("ndcg_at_10", -1.0)}
+DAMAGED = {"damage_rmse": ("rmse", 1.0), "damage_ndcg": ("ndcg_at_10", -1.0)}
 """Of each figure, the metric that is damaged, and the way in which it gets worse."""
 
 
@@ -205,7 +205,7 @@ class Damage(Attack):
 
     kind: Literal["damage"] = "damage"
     papers: ClassVar[tuple[str, ...]] = ("cao2021",)
-    named: ClassVar[tuple[str, ...]] = tuple(_METRICS)
+    named: ClassVar[tuple[str, ...]] = tuple(DAMAGED)
     share: float = option("Share of all users who lie.", 0.05, gt=0, lt=0.5)
     reports: Literal["honest", "crafted"] = option(
         "Whether devices draw what they report of these profiles, or malicious users choose it.", "crafted"
@@ -221,7 +221,7 @@ class Damage(Attack):
             MaliciousUsers(profiles, crafted=self.reports == "crafted")
         )
         figures = {}
-        for name, (metric, side) in _METRICS.items():
+        for name, (metric, side) in DAMAGED.items():
             accuracy, accuracy_with = game.shown.accuracy.get(metric), with_malicious.accuracy.get(metric)
             worse = None if accuracy is None or accuracy_with is None else side * (accuracy_with - accuracy)
             figures[name] = Figure(worse, 0.0)

@@ -251,7 +251,7 @@ class ListModel:
             raise ValueError(f"a table of {size} of {n_items} items")
         if n_categories * n_items > _MOST_CATEGORIES:
             raise ValueError(f"{n_categories} categories of {n_items} items")
-        share, share_of_groups = read.numbers(_NUMBER, 2).astype(np.float64).tolist()
+        share, share_of_groups = read.floats(_NUMBER, 2).tolist()
         popularity, of_popularity = read.rounded((n_items,))
         categories = read.integers(n_categories * n_items).reshape(n_categories, n_items).T
         bins = read.integers(n_numbers * n_items).reshape(n_numbers, n_items)

@@ -183,7 +183,7 @@ class ImplicitModel:
         reader = Reader(data)
         weights = reader.numbers(_WEIGHT, n_items).astype(np.int64)
         popular = int((weights > 0).sum())
-        factors = reader.numbers(_NUMBER, popular * rank).astype(np.float64).reshape(popular, rank)
+        factors = reader.floats(_NUMBER, popular * rank).reshape(popular, rank)
         reader.end()
         if (weights > UNIT_WEIGHT).any() or not np.isfinite(factors).all():
             raise ValueError("weights of items out of range, or factors that are not finite")

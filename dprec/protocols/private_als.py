@@ -248,10 +248,10 @@ class ItemModel:
     def decode(cls, data: bytes, n_items: int, rank: int) -> Self:
         """Read what `encode` returned; raises ValueError, as devices do not trust the server."""
         reader = Reader(data)
-        numbers = reader.numbers(_NUMBER, _HEADER + n_items).astype(np.float64)
+        numbers = reader.floats(_NUMBER, _HEADER + n_items)
         weights = reader.numbers(_WEIGHT, n_items).astype(np.int64)
         popular = int((weights > 0).sum())
-        factors = reader.numbers(_NUMBER, popular * rank).astype(np.float64).reshape(popular, rank)
+        factors = reader.floats(_NUMBER, popular * rank).reshape(popular, rank)
         cautions = decode_cautions(reader.rest(), n_items)
         if not (np.isfinite(numbers).all() and np.isfinite(factors).all()):
             raise ValueError("item factors with numbers that are not finite")

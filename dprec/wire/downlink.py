@@ -221,8 +221,7 @@ class ItemTable:
                 f"a table of {2 + rows} numbers and {n_categories} categories for {n_items} items"
             )
         count = n_levels - 1 + n_leanings * (1 + widths[1])
-        cuts_and_leanings = read.numbers(_NUMBER, count).astype(np.float64)
-        cuts, leanings = np.split(cuts_and_leanings, [n_levels - 1])
+        cuts, leanings = np.split(read.floats(_NUMBER, count), [n_levels - 1])
         moments, of_both = read.rounded_rows((2, n_items), 2)
         columns, of_parts = read.rounded_rows((rows, n_items), rows)
         bits = read.integers(n_categories * n_items)
@@ -264,7 +263,7 @@ def decode_cautions(data: bytes, n_items: int) -> Floats | None:
     if not data:
         return None
     read = Reader(data)
-    step = float(read.numbers(_NUMBER, 1)[0])
+    step = float(read.floats(_NUMBER, 1)[0])
     steps, remainder = inflated(read.rest(), n_items, zlib.MAX_WBITS)
     if remainder or not 0 < step * _CAUTIOUS_STEPS < _LARGEST:
         raise ValueError(f"{len(data)} bytes that are no cautions of {n_items} items")
@@ -320,7 +319,7 @@ class ItemListCodec:
             of_length = [lists[user] for user in users.tolist()]
             valid, numbers = fields.decode([coded[: fields.size] for coded in of_length])
             tails = b"".join(coded[fields.size :] for coded in of_length)
-            values = np.frombuffer(tails, dtype=RATING).astype(np.float64).reshape(users.size, length)
+            values = Reader(tails).floats(RATING, users.size * length).reshape(users.size, length)
             ascending = np.sort(numbers, axis=1)
             if not valid.all() or (ascending[:, 1:] == ascending[:, :-1]).any():
                 raise ValueError("a list with an unknown item, or with one item twice")

@@ -127,6 +127,12 @@ class Reader:
         self._place = end
         return numbers
 
+    def floats(self, kind: np.dtype[Any], count: int) -> Floats:
+        """Return so many numbers in double precision, which may not be finite; for errors see `numbers`."""
+        # To widen a signalling NaN is no error: whoever reads the numbers refuses it.
+        with np.errstate(invalid="ignore"):
+            return self.numbers(kind, count).astype(np.float64)
+
     def rounded(self, shape: tuple[int, ...]) -> tuple[Floats, float]:
         """Return numbers of a shape that are rounded to steps, and the step; raises ValueError."""
         numbers, steps = self.rounded_rows(shape, 1)
@@ -138,7 +144,7 @@ class Reader:
         Raises ValueError, as devices do not trust the server, for what is cut short, out of range, more than
         `MOST_NUMBERS`, or not of this size.
         """
-        row_steps = self.numbers(_STEP, steps).astype(np.float64)
+        row_steps = self.floats(_STEP, steps)
         # Not a number is in no range.
         if not ((row_steps > 0) & (row_steps < np.inf)).all():
             raise ValueError(f"{len(self._data)} bytes with steps that are not above 0")

@@ -14,6 +14,8 @@ import typer
 from dprec.errors import RunError
 from dprec.protocols.base import TOLD
 from simulation.analysis.answer import answer_to
+from simulation.analysis.attacks import told
+from simulation.analysis.audits import strength_of_tests
 from simulation.analysis.columns import (
     BUDGET,
     SmallTable,
@@ -209,10 +211,8 @@ def conclude_attack(result: RunResult | ComparisonResult, folder: Path, *, quiet
                 figure_column("nothing sent", "", lambda line: line[1].baseline, 3),
                 figure_column("epsilon allows", "", lambda line: line[1].bound, 3),
             ]
-            told = [
-                line for line in summary.reached.items() if any(figure is not None for _, figure in line[1])
-            ]
-            print_table(columns, told, str(folder / ATTACK))
+            figures = told(summary.reached, result.record.summary.accuracy.metrics())
+            print_table(columns, list(figures.items()), str(folder / ATTACK))
             print_lines(f"- {note}" for attack in summary.performed for note in attack.notes)
             _print_places("run", folder)
         return
@@ -293,6 +293,7 @@ def conclude(audit: Audit, folder: Path, *, as_json: bool, quiet: bool) -> None:
         caption = f"{people}; all bounds hold together with probability {audit.confidence:g}"
         files = f"{folder / AUDIT} and {folder / REPORT}"
         print_table(columns, audit.findings, files, caption=caption)
+        print_lines([strength_of_tests(audit.values()["findings"])] if audit.holds else [])
         _print_places("audit", folder)
     if not audit.holds:
         raise RunError(audit.verdict)

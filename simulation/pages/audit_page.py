@@ -7,6 +7,7 @@ from typing import Any
 from markupsafe import Markup
 
 from dprec.errors import plural
+from simulation.analysis.audits import STRENGTHS, probability, strength_in_words, strength_of_tests
 from simulation.analysis.columns import figure_column, text_column
 from simulation.analysis.vocabulary import listed, loss
 from simulation.pages.drawing import render
@@ -16,9 +17,6 @@ from simulation.storage.column import Column
 _Values = Mapping[str, Any]
 
 _STANDS = "not broken"
-
-_STRENGTHS = {"strong": 0.95, "moderate": 0.5, "weak": 0.0}
-"""What tests are called that see a leak with at least such a probability."""
 
 _NO_PROOF = (
     "A lower bound far below a promise is no proof of it: the strength of a test is the probability with "
@@ -56,7 +54,7 @@ def presets_page(presets: Sequence[_Values]) -> str:
         text_column("preset", itemgetter("name")),
         figure_column("ε promised", "", of_audit("promised"), loss),
         figure_column("ε at least", "measured", of_audit("lower_bound"), loss),
-        figure_column("strength", _SEEN, of_audit("power"), _strength),
+        figure_column("strength", f"{_SEEN}, strongest test", of_audit("power"), _strength),
         text_column("verdict", verdict),
     ]
     overview = table("All presets", columns, presets)
@@ -78,15 +76,7 @@ _SEEN = "probability of seeing a twofold leak"
 
 def _strength(power: float) -> str:
     """Write how strong a test is, with a lower bound on the probability that it sees a leak."""
-    return f"{_word(power)}, {_probability(power)}"
-
-
-def _word(power: float) -> str:
-    return next(word for word, least in _STRENGTHS.items() if power >= least)
-
-
-def _probability(power: float) -> str:
-    return "above 0.99" if power >= 0.995 else f"{power:.2f} or more"
+    return f"{strength_in_words(power)}, {probability(power)}"
 
 
 def _findings(audits: Sequence[_Values], *, folded: bool) -> Section:
@@ -131,11 +121,10 @@ def _audit_sentence(values: _Values) -> str:
     partly = [
         finding for finding in values["findings"] if finding["exact"] and finding["strength"] != "exact"
     ]
-    power = values["power"]
     return (
         f"No evidence against the promise of {_promise(nearest)}: what devices sent proves a loss of at "
-        f"least {loss(nearest['at_least'])} ({nearest['test']}). The audit is {_word(power)}: it would see "
-        f"a leak of twice the promise with probability {_probability(power)}."
+        f"least {loss(nearest['at_least'])} ({nearest['test']}). "
+        + strength_of_tests(values["findings"])
         + "".join(f" {finding['test']}: {finding['strength']}." for finding in partly)
     )
 
@@ -148,9 +137,9 @@ def _presets_sentence(audits: Sequence[_Values], presets: int) -> str:
     """Return what an audit of all presets found, in a sentence or two."""
     broken = [audit["name"] for audit in audits if not audit["holds"]]
     verdict = f"The promises of {listed(broken)} are broken" if broken else "No promise was found broken"
-    strengths = [_word(audit["power"]) for audit in audits]
-    counted = [f"{strengths.count(word)} {word}" for word in _STRENGTHS if word in strengths]
-    strong = f" Of the audits, {listed(counted)}." if counted else ""
+    strengths = [strength_in_words(audit["power"]) for audit in audits]
+    counted = [f"{strengths.count(word)} {word}" for word in STRENGTHS if word in strengths]
+    strong = f" By the strongest test of each audit, {listed(counted)}." if counted else ""
     untested = presets - len(audits)
     verb = "promises" if untested == 1 else "promise"
     left_out = f" {plural(untested, 'preset')} {verb} nothing that can be tested." if untested else ""

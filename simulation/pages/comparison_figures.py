@@ -166,9 +166,9 @@ def _worst_shown(values: Mapping[str, Sequence[float]]) -> float:
 
 def _draw(
     ax: Axes, title: str, x: str, series: Sequence[Series], metric: Metric, looks: Looks,
-    handles: Sequence[Artist] = (),
+    handles: Sequence[Artist] = (), first: Sequence[str] = (),
 ) -> None:  # fmt: skip
-    """Draw at most six named lines, the others thin and grey, and baselines behind them."""
+    """Draw at most six named lines, some ``first``, the others thin and grey, and baselines behind them."""
     errors = [(line.y, line.deviation) for line in series if line.deviation is not None]
     ends = np.concatenate([[], *(y + sign * deviation for y, deviation in errors for sign in (-1, 1))])
     values: dict[str, list[float]] = {}
@@ -183,7 +183,7 @@ def _draw(
         ]
         for name, line in protocols.items()
     }
-    apart = told_apart(most_telling(prices), looks)
+    apart = told_apart(most_telling(prices, first), looks)
     behind = [line for line in series if line.name not in apart]
     entries = _draw_behind(ax, behind, metric, looks)
     for name in reversed(apart):
@@ -195,8 +195,8 @@ def _draw(
             point(ax, line.x, line.y, look.colour, line.words, marker=look.marker)
         if line.x.size > 1:
             entries.insert(0, entry(line.label, look if line.words else Look(look.colour, "", look.dashes)))
-    if more := len(protocols) - len(apart):
-        entries.append(entry(f"{more} more", Look(FAINT)))
+    if more := [line for name, line in protocols.items() if name not in apart]:
+        entries.append(_entry_of_more(more))
     colours = {look.colour for look in apart.values()}
     trusts = [
         entry(words, look, line=False)
@@ -206,6 +206,17 @@ def _draw(
     legend(ax, [*entries, *trusts, *handles])
     lone = [protocols[name] for name in apart if protocols[name].x.size == 1]
     name_points(ax, lone, list(protocols.values()))
+
+
+_HOLLOW: dict[str, Any] = {"markersize": 5.5, "markerfacecolor": SURFACE}
+"""A single place of a protocol that is not named."""
+
+
+def _entry_of_more(lines: Sequence[Series]) -> Artist:
+    """Return what a legend says of protocols that are not named, as they are drawn."""
+    lone = any(line.words and line.x.size == 1 for line in lines)
+    across = any(line.x.size > 1 for line in lines)
+    return entry(f"{len(lines)} more", Look(FAINT, "o" if lone else ""), line=across, **_HOLLOW)
 
 
 def _draw_behind(ax: Axes, series: Sequence[Series], metric: Metric, looks: Looks) -> list[Artist]:
@@ -223,8 +234,8 @@ def _draw_behind(ax: Axes, series: Sequence[Series], metric: Metric, looks: Look
         else:
             ax.plot(line.x, line.y, color=FAINT, linewidth=1.1)
             if line.words:
-                style: dict[str, Any] = {"markersize": 5.5 if line.x.size == 1 else 2.5}
-                point(ax, line.x, line.y, FAINT, line.words, markerfacecolor=SURFACE, **style)
+                style = _HOLLOW if line.x.size == 1 else {**_HOLLOW, "markersize": 2.5}
+                point(ax, line.x, line.y, FAINT, line.words, **style)
     return entries
 
 
@@ -302,9 +313,13 @@ class EpsilonAxis:
 
 
 def draw_accuracy_against_epsilon(
-    ax: Axes, results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis, looks: Looks
-) -> None:
-    """Draw one line per protocol, with error bars; protocols without privacy and baselines lie across."""
+    ax: Axes, results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis, looks: Looks,
+    first: Sequence[str] = (),
+) -> None:  # fmt: skip
+    """Draw one line per protocol, with error bars; protocols without privacy and baselines lie across.
+
+    ``first``: names of those that are named before others.
+    """
     protocols = [result for result in results if result.baseline is None]
     curves = [
         curve
@@ -317,7 +332,7 @@ def draw_accuracy_against_epsilon(
     ]
     log_axis(ax.xaxis, np.concatenate([curve.x for curve in curves]), at_values=True)
     across = _across([result for result in results if result.baseline or result.reference], metric, ax)
-    _draw(ax, f"{metric.heading}, by {axis.name}", axis.label, [*across, *curves], metric, looks)
+    _draw(ax, f"{metric.heading}, by {axis.name}", axis.label, [*across, *curves], metric, looks, first=first)
 
 
 SPENT = {"messages": "bytes_per_user", "the network": "network_bytes_per_user"}
@@ -325,12 +340,13 @@ SPENT = {"messages": "bytes_per_user", "the network": "network_bytes_per_user"}
 
 
 def draw_accuracy_against_bytes(
-    ax: Axes, results: Sequence[ProtocolResult], metric: Metric, what: str, looks: Looks
-) -> None:
+    ax: Axes, results: Sequence[ProtocolResult], metric: Metric, what: str, looks: Looks,
+    first: Sequence[str] = (),
+) -> None:  # fmt: skip
     """Draw accuracy against the bytes per user of messages, or of what a network carries.
 
-    Steps join the protocols that none beats in both accuracy and bytes. Baselines lie across, because nothing
-    sent has no place on a logarithmic axis.
+    Steps join the protocols that none beats in both accuracy and bytes; some are named ``first``. Baselines
+    lie across, because nothing sent has no place on a logarithmic axis.
     """
     points = [
         point
@@ -348,7 +364,7 @@ def draw_accuracy_against_bytes(
     across = _across([result for result in results if result.baseline], metric, ax)
     steps = entry("the best for as few bytes", Look(MUTED), linewidth=1.1)
     title = f"{metric.heading}, by bytes of {what}"
-    _draw(ax, title, "bytes per user, both ways", [*across, *points], metric, looks, [steps])
+    _draw(ax, title, "bytes per user, both ways", [*across, *points], metric, looks, [steps], first)
 
 
 def draw_accuracy_against_users(
@@ -376,16 +392,18 @@ def draw_accuracy_against_users(
 
 
 def accuracy_plot(
-    results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis, looks: Looks, suffix: str
-) -> Plot | None:
+    results: Sequence[ProtocolResult], metric: Metric, axis: EpsilonAxis, looks: Looks, suffix: str,
+    first: Sequence[str] = (),
+) -> Plot | None:  # fmt: skip
     """Return the plot of accuracy against epsilon, and against the bytes per user; None without any of them.
 
-    The bytes are those that a network carries, where they are known, and else those of messages.
+    The bytes are those that a network carries, where they are known, and else those of messages. What a page
+    recommends is named ``first``.
     """
     measured = [
         result for result in results if not result.baseline and result.mean(metric.column) is not None
     ]
-    draw: dict[str, Any] = {"metric": metric, "looks": looks}
+    draw: dict[str, Any] = {"metric": metric, "looks": looks, "first": first}
     panels, against = list[Panel](), []
     words = ["Error bars: one standard deviation over runs. Point at a place to see its name and figures."]
     if any(axis.value(result) for result in measured):
@@ -406,7 +424,7 @@ def accuracy_plot(
         against.append("bytes per user")
         words += [] if budget is None else [f"By bytes, ε = {budget:g}, or next to it."]
     baselines = {result.baseline for result in results} - {None}
-    words += ["Shaded: worse than nothing sent."] * (NOTHING_SENT in baselines)
+    words += _shaded(results, metric)
     words += ["Thin lines across: the other baselines."] * bool(baselines - {NOTHING_SENT})
     words += ["†: not proved to keep its budget."] * any(result.falls_short for result in results)
     if not panels:
@@ -421,6 +439,21 @@ def accuracy_plot(
         panels,
         full_width=True,
     )
+
+
+def _shaded(results: Sequence[ProtocolResult], metric: Metric) -> list[str]:
+    """Say what is shaded, if anything is to be beaten, and that it may lie off the scale."""
+    beaten = nothing_sent(results)
+    reached = None if beaten is None else beaten.mean(metric.column)
+    if beaten is None or reached is None:
+        return []
+    values = {
+        result.name: [metric.sort_key(value)]
+        for result in results
+        if (value := result.mean(metric.column)) is not None
+    }
+    off = ", where that is on the scale" if metric.sort_key(reached) > _worst_shown(values) else ""
+    return [f"Shaded: worse than {baseline_in_words(beaten)}{off}."]
 
 
 def population_plot(

@@ -164,7 +164,8 @@ class PagePart:
         unit = self.files.matched_unit
         mixed = unit != "user" and any(result.asked_otherwise(unit) for result in self.results)
         axis = EpsilonAxis(unit, self.files.matched_delta, requested, lists, mixed)
-        return accuracy_plot(self.results, self.evaluation.metric, axis, self.looks, self.suffix)
+        recommended = [result.name for result in self.answered]
+        return accuracy_plot(self.results, self.evaluation.metric, axis, self.looks, self.suffix, recommended)
 
 
 def parts_of(files: ComparisonFiles) -> list[PagePart]:

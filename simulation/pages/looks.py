@@ -129,10 +129,11 @@ def told_apart(names: Iterable[str], looks: Looks) -> dict[str, Look]:
 MOST_NAMED = 6
 
 
-def most_telling(lines: Mapping[str, Sequence[tuple[float, float]]]) -> list[str]:
-    """Return the names of the at most six lines that a figure names, the best first.
+def most_telling(lines: Mapping[str, Sequence[tuple[float, float]]], first: Sequence[str] = ()) -> list[str]:
+    """Return the names of the at most six lines that a figure names: some ``first``, then the best.
 
-    Lines with a point that none beats come first: at its price or a lower one, no other is as accurate.
+    Of these, lines with a point that none beats come before others: at its price or a lower one, no other is
+    as accurate.
     """
     # A loss of 0.9999 is no lower price than one of 1.
     points = sorted(
@@ -144,4 +145,4 @@ def most_telling(lines: Mapping[str, Sequence[tuple[float, float]]]) -> list[str
             best = value
             unbeaten.add(name)
     ranked = sorted(lines, key=lambda name: (name not in unbeaten, min(value for _, value in lines[name])))
-    return ranked[:MOST_NAMED]
+    return list(dict.fromkeys([name for name in (*first, *ranked) if name in lines]))[:MOST_NAMED]

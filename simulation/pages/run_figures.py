@@ -10,6 +10,7 @@ import numpy as np
 
 from dprec.arrays import Floats
 from dprec.metrics import LONGEST_LIST
+from simulation.analysis.protocol_results import result_of
 from simulation.analysis.vocabulary import Metric, loss, main_metric, number, profiles_compared, short, size
 from simulation.pages.drawing import (
     Plot,
@@ -73,9 +74,9 @@ def _draw_losses(ax: Axes, run: RunRecord) -> None:
         # Where noise is added to sums, a loss is bounded by composition alone.
         losses, how = run.traffic["epsilon_composed"], f", δ = {privacy.delta:g}"
     if not np.isfinite(losses).all():
-        why = (
-            "no privacy: the server\nsees true ratings" if privacy.trusts_server else "the loss has no bound"
-        )
+        why = "the loss has no bound"
+        if privacy.trusts_server:
+            why = f"no privacy: the server\nsees {result_of(run.summary).server_sees}"
         if privacy.status in ("claimed", "declared"):
             claimed = loss(privacy.epsilon_claimed.per_user)
             why = f"ε {claimed} per user is {privacy.status},\nnothing is proved"
@@ -205,6 +206,7 @@ def _draw_ranks(ax: Axes, title: str, ranks: Floats, colour: str) -> None:
     words = [f"{share:.1%} among the first {length}" for length, share in zip(lengths, shares, strict=True)]
     curve(ax, lengths, shares, Look(colour, "o"), "", words, markersize=5)
     percent(ax.yaxis)
+    ax.set_xticks([1, *range(5, LONGEST_LIST + 1, 5)])
     titled(ax, title, x="length of the lists", y="share of test items")
 
 

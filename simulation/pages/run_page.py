@@ -11,6 +11,7 @@ from dprec.components import Registry, summary_of
 from dprec.errors import plural
 from dprec.mechanisms import MECHANISMS
 from dprec.protocols.registry import PROTOCOLS
+from simulation.analysis.attacks import told
 from simulation.analysis.columns import (
     ANY_TWO,
     SERVER_SEES,
@@ -81,7 +82,8 @@ def run_page(
     grouped = [
         GroupLine(summary.name, None, by, group) for by, groups in summary.groups.items() for group in groups
     ]
-    attacked = [] if attacks is None else [AttackedProtocol(summary.name, None, attacks.reached)]
+    reached = {} if attacks is None else told(attacks.reached, summary.accuracy.metrics())
+    attacked = [AttackedProtocol(summary.name, None, reached)] if reached else []
     notes = [] if attacks is None else [note for attack in attacks.performed for note in attack.notes]
     sent = "" if drawing is None else render_template("sent.svg", drawing=drawing)
     shows_ratings = examples or run.made_up
@@ -92,7 +94,7 @@ def run_page(
         officer_section([Subject(result_of(summary), summary)], page=personal),
         *([projection_section(run_projections(run, population), population)] if population else []),
         Section("sent", "What leaves one device", (sent,), folded=False),
-        attack_section(attacked, notes),
+        attack_section(attacked, notes, folded=False),
         Section("periods-section", "What reports tell in the course of time", (averaging_plot(run),)),
         _example_section(run, shows_ratings=shows_ratings),
         _ranking_section(run),

@@ -6,6 +6,8 @@ from operator import attrgetter, itemgetter
 
 from markupsafe import Markup
 
+from dprec.attacks.promotion import DAMAGED
+from simulation.analysis.attacks import told
 from simulation.analysis.columns import figure_column, text_column
 from simulation.analysis.groups import GroupLine
 from simulation.analysis.populations import METHOD, Projection
@@ -34,11 +36,16 @@ def attacks_on(results: Sequence[ProtocolResult]) -> list[AttackedProtocol]:
     for result in results:
         columns = dict.fromkeys(name for row in result.rows for name in row)
         stems = [name.removesuffix("_baseline") for name in columns if name.endswith("_baseline")]
-        reached = {
-            name: Reached(value=figures[0], baseline=figures[1], bound=figures[2])
-            for name in stems
-            if (figures := [result.mean(f"{name}{end}") for end in ("", "_baseline", "_bound")]) != [None] * 3
+        figures = {
+            name: [result.mean(f"{name}{end}") for end in ("", "_baseline", "_bound")] for name in stems
         }
+        reached = told(
+            {
+                name: Reached(value=value, baseline=baseline, bound=bound)
+                for name, (value, baseline, bound) in figures.items()
+            },
+            {metric: result.mean(metric) for metric, _ in DAMAGED.values()},
+        )
         attacked += [AttackedProtocol(result.name, result.budget, reached)] if reached else []
     return attacked
 
@@ -54,7 +61,9 @@ _OF_ATTACKS = (
 _DIGITS = 3
 
 
-def attack_section(lines: Sequence[AttackedProtocol], notes: Sequence[str] = ()) -> Section:
+def attack_section(
+    lines: Sequence[AttackedProtocol], notes: Sequence[str] = (), *, folded: bool = True
+) -> Section:
     """Return the section on attacks, if there were any.
 
     ``notes``: what a reader of the figures must know.
@@ -78,7 +87,7 @@ def attack_section(lines: Sequence[AttackedProtocol], notes: Sequence[str] = ())
             "What attacks reached", columns, [figure for line in lines for figure in line.reached.items()]
         )
     content = (_OF_ATTACKS, markup, bullets(notes)) if lines else ()
-    return Section("attacks", "What an attacker learns, and what malicious users move", content)
+    return Section("attacks", "What an attacker learns, and what malicious users move", content, folded)
 
 
 def _titled(name: str) -> str:

@@ -138,6 +138,10 @@ def test_bytes_from_anywhere_are_a_table_or_refused(data: st.DataObject) -> None
         assert np.isfinite(received.embeddings).all()
 
 
+SIGNALLING = np.frombuffer(b"\x01\x00\x80\x7f", dtype="<f4")[0]
+"""Not a number, and one of which arithmetic complains."""
+
+
 @cache
 def damaged() -> dict[str, bytes]:
     whole, cautious = table().encode(), replace(table(), cautions=np.linspace(0, 2, 50)).encode()
@@ -146,7 +150,7 @@ def damaged() -> dict[str, bytes]:
     end = START + 8
     numbers = np.frombuffer(whole[WIDTHS:end], dtype="<f4")
 
-    def with_numbers(place: int, value: float) -> bytes:
+    def with_numbers(place: int, value: float | np.float32) -> bytes:
         changed = numbers.copy()
         changed[place] = value
         return whole[:WIDTHS] + changed.tobytes() + whole[end:]
@@ -157,6 +161,8 @@ def damaged() -> dict[str, bytes]:
         "more": whole + b"x",
         "bomb": bomb,
         "not finite": with_numbers(-2, np.nan),
+        "a signalling NaN": with_numbers(2, SIGNALLING),
+        "a signalling NaN as a step": with_numbers(-1, SIGNALLING),
         "far too large": with_numbers(-2, 1e30),
         "a step of 0": with_numbers(-1, 0.0),
         "a cut far too high": with_numbers(2, 1e30),
@@ -165,6 +171,7 @@ def damaged() -> dict[str, bytes]:
         "leanings far too large": with_numbers(-3, 1e30),
         "cautions and more": cautious + b"x",
         "cautions without a step": whole + bytes(4) + cautious[len(whole) + 4 :],
+        "a signalling NaN as a step of cautions": whole + SIGNALLING.tobytes() + cautious[len(whole) + 4 :],
         "cautions far too large": whole + np.float32(1e30).tobytes() + cautious[len(whole) + 4 :],
         "a bomb of cautions": cautious[: len(whole) + 4] + zlib.compress(bytes(5_000_000)),
         "cautions of other items": cautious[: len(whole) + 4] + zlib.compress(bytes(49)),
@@ -172,6 +179,7 @@ def damaged() -> dict[str, bytes]:
     }
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("what", damaged())
 def test_a_damaged_table_is_refused(what: str) -> None:
     with pytest.raises(ValueError, match=r"a table|bytes"):

@@ -149,6 +149,13 @@ def test_what_cannot_be_audited(name: str, options: dict[str, Any], where: str, 
     assert not (tmp_path / "out").exists()
 
 
+def test_the_command_and_the_page_say_how_many_tests_are_weak(tmp_path: Path, dprec: Any) -> None:
+    finished = dprec("audit", preset_file("zheng-rr"), "-o", tmp_path / "out", "--trials", 200)
+    (words,) = (line for line in finished.out.splitlines() if line.startswith("The strongest test"))
+    assert "tests by samples are weak, below 0.5: more --trials" in words
+    assert words.replace('"', "&#34;") in (tmp_path / "out" / "report.html").read_text()
+
+
 @pytest.fixture
 def two_presets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave three presets, two of which send the same."""
@@ -169,7 +176,7 @@ def test_all_presets_are_audited_each_protocol_once(tmp_path: Path, dprec: Any) 
     assert first["audit"]["findings"] == second["audit"]["findings"]
     page = (tmp_path / "out" / "report.html").read_text()
     assert "one item rated or not" in page
-    assert "No promise was found broken, of 2 presets that promise something. Of the audits, 2 weak." in page
+    assert "of 2 presets that promise something. By the strongest test of each audit, 2 weak." in page
     assert "1 preset promises nothing that can be tested." in page
     assert json.loads((tmp_path / "out" / "audit.json").read_text())["presets"][1] == first
 

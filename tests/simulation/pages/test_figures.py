@@ -36,7 +36,8 @@ from simulation.pages.run_figures import (
     rounds_plot,
     summary_plot,
 )
-from simulation.storage.run_files import read_run
+from simulation.pages.run_page import run_tiles
+from simulation.storage.run_files import RANK, read_run
 from strategies.participation import RoundRecord
 from tests.results import result
 
@@ -158,6 +159,46 @@ def test_accuracy_is_drawn_against_what_is_known(results: list[ProtocolResult], 
     assert (0 if plot is None else len(to_figure(plot).axes)) == labels
 
 
+MANY = [result(f"p{place}", 100.0 * 2**place, 1.0 - place / 100, 1.0) for place in range(8)]
+
+
+def test_what_is_recommended_is_named_first_and_what_is_not_named_is_told_by_its_marker() -> None:
+    def named_with(first: Sequence[str]) -> tuple[set[str], Line2D]:
+        ax = axes()
+        draw_accuracy_against_bytes(ax, MANY, RMSE, "messages", looks_of(MANY), first)
+        drawn = legend(ax)
+        return {text.get_text() for text in ax.texts}, drawn["2 more"]
+
+    plain, more = named_with([])
+    assert plain == {f"p{place}" for place in range(2, 8)}
+    assert (more.get_marker(), more.get_linestyle()) == ("o", "None")
+    assert named_with(["p0", "not drawn"])[0] == {"p0", *(f"p{place}" for place in range(3, 8))}
+
+
+@pytest.mark.parametrize(
+    ("rmse", "words"),
+    [
+        (1.05, "Shaded: worse than nothing sent."),
+        (9.0, "Shaded: worse than nothing sent, where that is on the scale."),
+        (None, ""),
+    ],
+)
+def test_the_caption_says_what_is_shaded(rmse: float | None, words: str) -> None:
+    results = MANY if rmse is None else [*MANY, baseline("nothing-sent", rmse)]
+    plot = accuracy_plot(results, RMSE, EpsilonAxis("rating"), looks_of(results), "")
+    assert plot is not None
+    assert (words in plot.caption) if words else ("Shaded" not in plot.caption)
+
+
+def test_the_caption_names_a_random_order() -> None:
+    (row,) = baseline("nothing-sent", 1.05).rows
+    random = ProtocolResult("random-list", None, ({**row, "ndcg_at_10": 0.01},))
+    results = [*MANY, random]
+    plot = accuracy_plot(results, RMSE, EpsilonAxis("rating"), looks_of(results), "")
+    assert plot is not None
+    assert "Shaded: worse than a random order." in plot.caption
+
+
 @pytest.mark.parametrize(("metric", "worst"), [(RMSE, 1), (SIGNS, 0)])
 def test_what_is_worse_than_nothing_sent_is_shaded(metric: Metric, worst: int) -> None:
     results = [
@@ -187,6 +228,24 @@ def test_a_run_is_drawn_against_nothing_sent_and_says_if_it_is_worse(
     summary = run.summary.model_copy(update={"nothing_sent": reached + off})
     first = panels(summary_plot(replace(run, summary=summary)))[0]
     assert ("Worse than nothing sent" in first.get_title(loc="left")) is worse
+
+
+@pytest.mark.parametrize("ranking", [False, True])
+def test_a_figure_without_privacy_says_what_the_tile_says_the_server_sees(
+    run_directory: Directories, ranking: bool
+) -> None:
+    """Ratings, or sets of items: the axis of their lists counts whole items."""
+    summary = (run := read_run(run_directory(mechanism="none", epsilon=None))).summary
+    if ranking:
+        lists = summary.accuracy.model_copy(update={"rmse": None, "mae": None, "ndcg_at_10": 0.5})
+        summary = summary.model_copy(update={"accuracy": lists})
+        run = replace(run, predictions={RANK: np.arange(1.0, 31.0)})
+    seen = next(text for title, text, _ in run_tiles(summary) if title == "server sees")
+    assert seen == ("item sets" if ranking else "true ratings")
+    accurate, private, _ = panels(summary_plot(replace(run, summary=summary)))
+    assert f"no privacy: the server\nsees {seen}" in {text.get_text() for text in private.texts}
+    if ranking:
+        assert accurate.get_xticks().tolist() == [1, 5, 10, 15, 20]
 
 
 HOSTILE = ["<script>alert(1)</script>", '" onload="x', "&amp;", "]]>", "#1b2530", "$x_$"]

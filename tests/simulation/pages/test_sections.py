@@ -37,6 +37,11 @@ def test_a_run_has_a_line_for_each_figure() -> None:
     assert attack_section([]).content == ()
 
 
+def test_the_section_is_folded_unless_attacks_are_what_was_asked_for() -> None:
+    lines = [attacked("a", None, 0.5)]
+    assert [attack_section(lines, folded=folded).folded for folded in (True, False)] == [True, False]
+
+
 def test_what_a_comparison_reached_is_read_from_its_table() -> None:
     reached = {"shadow_auc": 0.75, "shadow_auc_baseline": 0.5, "shadow_auc_bound": None}
     rows = (row("a", 1.0, **reached), row("a", 1.0, **{**reached, "shadow_auc": 0.25}))
