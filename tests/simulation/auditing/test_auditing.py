@@ -151,7 +151,11 @@ def test_what_cannot_be_audited(name: str, options: dict[str, Any], where: str, 
 
 def test_the_command_and_the_page_say_how_many_tests_are_weak(tmp_path: Path, dprec: Any) -> None:
     finished = dprec("audit", preset_file("zheng-rr"), "-o", tmp_path / "out", "--trials", 200)
-    (words,) = (line for line in finished.out.splitlines() if line.startswith("The strongest test"))
+    printed = " ".join(finished.out.split())
+    words = (
+        printed[printed.index("The strongest test") : printed.index("make them stronger.")]
+        + "make them stronger."
+    )
     assert "tests by samples are weak, below 0.5: more --trials" in words
     assert words.replace('"', "&#34;") in (tmp_path / "out" / "report.html").read_text()
 
