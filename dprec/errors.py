@@ -137,12 +137,6 @@ def how_to_go_on() -> str:
     return _NOTES[-1]() if _NOTES else ""
 
 
-def check_least(what: str, value: float, least: float = 0) -> None:
-    """Refuse a number that is below the least, or NaN; raises ValueError."""
-    if not value >= least:
-        raise ValueError(f"{what} of {value}; accepted: at least {least:g}")
-
-
 UNKNOWN_KEY = "an unknown key"
 MAPPING = "a mapping of keys to values"
 
@@ -207,3 +201,9 @@ def listed(names: Sequence[str], given: object) -> str:
     nearest = get_close_matches(str(given), names, n=1)
     meant = f"; did you mean {nearest[0]}?" if nearest else ""
     return ", ".join(names) + meant
+
+
+def check_least(what: str, value: float, least: float = 0) -> None:
+    """Refuse a number that is below the least, or NaN; raises ValueError."""
+    if not value >= least:
+        raise ValueError(f"{what} of {value}; accepted: at least {least:g}")

@@ -359,18 +359,7 @@ def root_mean_squared_error(predictions: ArrayLike, truth: ArrayLike) -> float:
 
 
 def mean_absolute_error(predictions: ArrayLike, truth: ArrayLike) -> float:
-    """Return mean(abs(prediction - rating)).
-
-    Parameters
-    ----------
-    predictions, truth : array_like, shape (ratings,)
-        At least one of each.
-
-    Raises
-    ------
-    InputError
-        When there are other shapes, or no numbers.
-    """
+    """Return mean(abs(prediction - rating)); arguments and errors as of `root_mean_squared_error`."""
     predicted, rated = _paired(predictions, truth)
     return _mean(lambda cells: np.abs(predicted[cells] - rated[cells]), rated.size)
 
@@ -401,15 +390,7 @@ _CELLS_AT_ONCE = 1 << 18
 def sign_accuracy(predictions: ArrayLike, truth: ArrayLike) -> float:
     """Return the share of ratings of -1 and +1 whose sign is predicted; a prediction of 0 is +1.
 
-    Parameters
-    ----------
-    predictions, truth : array_like, shape (ratings,)
-        At least one of each.
-
-    Raises
-    ------
-    InputError
-        When there are other shapes, or no numbers.
+    Arguments and errors are as of `root_mean_squared_error`.
     """
     predicted, rated = _paired(predictions, truth)
     return float(np.mean((predicted >= 0) == (rated > 0)))

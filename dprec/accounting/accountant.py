@@ -413,7 +413,8 @@ class PrivacyAccountant:
         ValueError
             When delta is not above 0 and below 1.
         """
-        _check_asked(delta or math.nan)
+        if not 0 < delta < 1:
+            raise ValueError(f"a delta of {delta}; accepted: above 0 and below 1")
         return self._composed(delta, "replace-one")
 
     def _composed(self, delta: float, adjacency: Adjacency) -> Floats:

@@ -97,7 +97,6 @@ def hidden_delta(hidden: Sequence[HiddenMessages], epsilon: float, adjacency: Ad
 
 def hidden_epsilon(hidden: Sequence[HiddenMessages], delta: float, adjacency: Adjacency) -> float:
     """Return an epsilon that holds with a delta above 0; infinite if fakes are too few for any."""
-    check_adjacency(adjacency)
     return _hidden_epsilon(tuple(hidden), delta, adjacency)
 
 
@@ -217,6 +216,7 @@ _Pair = tuple[_Count, _Count, int]
 
 def _compared(hidden: Sequence[HiddenMessages], adjacency: Adjacency) -> list[ComposedLoss]:
     """Return the losses of the counts that differ between the worst two profiles; fakes above 0."""
+    check_adjacency(adjacency)
     pairs: list[_Pair] = []
     for exchange in hidden:
         without, with_one = (exchange.fakes, 0), (exchange.fakes, 1)

@@ -341,13 +341,12 @@ class SubsampledGaussian(EventMechanism):
     """How it was drawn who was asked."""
     rounds: int = 1
     """How many such sums there were."""
+    needs_delta: ClassVar[bool] = True
+    weight: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         check_least("a distance", self.distance)
         check_least("a number of rounds", self.rounds)
-
-    needs_delta: ClassVar[bool] = True
-    weight: ClassVar[int] = 1
 
     def repeated(self, user: int, times: int) -> Self:
         """Return so many times the sums."""

@@ -190,7 +190,11 @@ class ProfileContributions(Contributions[Release]):
         return Vectors(indptr, rows.astype(np.int32), units[:, None])
 
     def _checked(self, round_index: int) -> list[int]:
-        """Return whose contributions are also computed alone: of few users, all."""
+        """Return whose contributions are also computed alone.
+
+        Of few users, all; of more, the one with most ratings, and some
+        who are drawn anew in each round.
+        """
         if self.n_users <= _FEW:
             return list(range(self.n_users))
         draws = generator(round_index, "contributions that are checked")

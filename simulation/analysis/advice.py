@@ -203,12 +203,12 @@ def _advice(
         for_epsilon=min(cheaply, key=lambda candidate: _more_privacy(candidate.result, limits), default=None),
         for_bytes=min(privately, key=lambda candidate: candidate.result.bytes_per_user or 0.0, default=None),
         course=course_of(all_courses, best.result),
-        less_trust=_with_less_trust(limits, best, competing),
+        less_trust=_needing_less_trust(limits, best, competing),
         popularity=popularity,
     )
 
 
-def _with_less_trust(
+def _needing_less_trust(
     limits: AdviceLimits, best: Candidate, competing: Sequence[Candidate]
 ) -> tuple[Candidate, ...]:
     """Return the best of each model that trusts less, the most trust first; what beats nothing sent alone."""
