@@ -15,8 +15,7 @@ from measuring import CPU, DATA, Figures, main
 from numpy.typing import NDArray
 
 Arrays = tuple[NDArray[Any], ...]
-SETS = {"CiteULike": "citeulike", "Steam": "steam"}
-STARS = 5
+SETS, STARS = {"CiteULike": "citeulike", "Steam": "steam"}, 5
 
 
 def pairs(name: str) -> Arrays:

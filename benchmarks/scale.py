@@ -36,11 +36,9 @@ from simulation.engine.session import open_session
 from strategies.report_collection import ReportCollection
 
 RATINGS_PER_USER, EPSILON, ITEMS, WORKERS = 20, 1.0, 2_000, 2
-STOCK_FLOATS = 50
 PG_MF_ITEMS, PG_MF_ROUNDS = 100, 2
-EACH = "µs a rating"
-_GENERATED, _TESTED_EVERY = 100_000, 2_000
-_WAIT_SECONDS = 0.1
+STOCK_FLOATS, EACH = 50, "µs a rating"
+_GENERATED, _TESTED_EVERY, _WAIT_SECONDS = 100_000, 2_000, 0.1
 
 
 def population(users: int, items: int = ITEMS, seed: int = 0) -> Ratings:

@@ -14,8 +14,7 @@ from typing import Any
 from measuring import CPU, ELAPSED, MEMORY, Figures, Line, dprec_run, job, main
 from process_memory import processor_seconds
 
-RATINGS_PER_USER = 20
-PARTS = "load", "split", "protocol", "judging", "writing", "page", "else"
+RATINGS_PER_USER, PARTS = 20, ("load", "split", "protocol", "judging", "writing", "page", "else")
 
 
 def parts(settings: list[str]) -> Figures:

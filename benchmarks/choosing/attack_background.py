@@ -18,8 +18,7 @@ from dprec.mechanisms import BoundedLaplace, RandomizedResponse, ThresholdBit
 from dprec.randomness import words
 from dprec.ratings import Ratings
 
-WEIGHTS, EPSILONS, SEEDS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0), (1.0, 3.0), (1, 2, 3)
-TOLERANCE = 0.005
+WEIGHTS, EPSILONS, SEEDS, TOLERANCE = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0), (1.0, 3.0), (1, 2, 3), 0.005
 
 
 def recovered(train: Ratings, background: Background, channel: Channel, seed: int) -> Floats:

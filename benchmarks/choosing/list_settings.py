@@ -45,8 +45,7 @@ from dprec.ratings import POSITIVE
 from dprec.sums import UNIT, CentralAggregation, Release
 
 TAUS = (4.8e-3, 1.3e-3, 5e-4, 3e-4, 1.4e-4, 2e-5)
-SEEDS = (1, 2, 3, 4, 5, 6)
-FACTORS = (0.4, 1.0, 2.5)
+SEEDS, FACTORS = (1, 2, 3, 4, 5, 6), (0.4, 1.0, 2.5)
 WHOLE = dict.fromkeys(("_PARTS", "COLUMNS"), (0.5, 1.0, 2.0))
 MOST_ITEMS = 420
 """Items of a table at most: their pairs are about what 300 kB hold."""
@@ -206,7 +205,8 @@ RULES: Mapping[str, Callable[[float], AbstractContextManager[object]]] = {
         PairTableOptions, "grouped", lambda table: replace(table, groups_share=by * table.groups_share)
     ),
     "MOST_BESIDE_GROUPS": lambda by: scaled(by, (gram, "MOST_BESIDE_GROUPS")),
-    "PER_DEPARTURE": lambda by: scaled(by, (gram, "PER_DEPARTURE")),
+    "_PER_DEPARTURE": lambda by: scaled(by, (rules, "_PER_DEPARTURE")),
+    "_UNEVEN": lambda by: scaled(by, (rules, "_UNEVEN")),
     "_PER_GROUP": lambda by: scaled(by, (groups, "_PER_GROUP")),
     "_LEAST_ABOVE_NOISE": lambda by: scaled(by, (rules, "_LEAST_ABOVE_NOISE")),
     "variances": lambda by: scaled(by, (public_kernels, "CATEGORIES"), (public_kernels, "NUMBERS")),

@@ -42,8 +42,7 @@ COMPLETION: Calibrated = PROTOCOL.completion
 PROCESS: OrdinalProcess = PROTOCOL.process
 
 EPSILONS, EPSILONS_AROUND_FACTORS = (0.1, 1.0, 3.0), (0.1, 0.3, 0.5, 0.7, 1.0)
-SPLITS = (0, 1)
-TOLERANCE = 0.002
+SPLITS, TOLERANCE = (0, 1), 0.002
 
 OTHER_VALUES: tuple[tuple[Any, dict[str, tuple[float, ...]]], ...] = (
     (PROCESS, {"level": (0.1, 0.4), "agreement": (0.05, 0.2), "taste": (0.05, 0.2)}),

@@ -18,8 +18,7 @@ from validation import asked, best_of, decide
 from dprec.lists import randomized_sets
 from dprec.observations import SetReports
 
-BUDGETS = (0.5, 1.0, 2.0)
-CONSTANTS = ("_RIDGE", "_BESIDE_CONTENT")
+BUDGETS, CONSTANTS = (0.5, 1.0, 2.0), ("_RIDGE", "_BESIDE_CONTENT")
 
 
 def reported(draw: Draw, epsilon: float) -> SetReports:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dprec.arrays import AnyInts, Floats, Ints
+from dprec.arrays import AnyInts, Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -41,8 +41,19 @@ _MANY_ITEMS, _LITTLE_TAU = 3500, 1.4e-4
 _LEAST_ABOVE_NOISE = 1.2
 """Least eigenvalue that popularity gives a table, over the edge of noise; see `worth_a_table`."""
 
-PER_DEPARTURE = 30.0
+_PER_DEPARTURE = 50.0
 """What a standard deviation of the scores by weights counts for at most, over how far pairs depart."""
+
+_UNEVEN = 0.02
+"""What sets without tastes depart by: those with many items have more of the unpopular ones."""
+
+_LEAST_SUM = 0.01
+"""Least that the cells of an item add up to, over the mean of all items."""
+
+_MOST_HAVING = 0.95
+"""Of the users, who have an item at most."""
+
+_STEPS_OF_FACTORS = 60
 
 _TINY = 1e-300
 
@@ -175,8 +186,7 @@ def joined_popularity(estimate: Floats, estimate_deviation: float, noisy: Floats
     deviation : float
         Standard deviation of a cell's noise.
     """
-    rows, columns = np.triu_indices(estimate.size)
-    table = _symmetric(noisy[rows != columns], estimate.size)
+    table = _symmetric(noisy[_off_diagonal(estimate.size)], estimate.size)
     factor = estimate * math.sqrt(max(float(estimate @ table @ estimate), 1e-12)) / float(estimate @ estimate)
     for _ in range(20):
         others = factor @ factor - factor**2
@@ -186,6 +196,23 @@ def joined_popularity(estimate: Floats, estimate_deviation: float, noisy: Floats
     return joined(
         estimate, estimate_deviation, factor * unit, (deviation * unit) ** 2 / np.maximum(others, 1e-12)
     )
+
+
+def popularity_of_pairs(noisy: Floats, deviation: float) -> Floats:
+    """Return the popularity of a table's items from its cells alone, above 0, shape (items,).
+
+    The cells of an item with all others, and with itself, add up to nearly the same of each of its users,
+    however many items they have.
+
+    Parameters
+    ----------
+    noisy, deviation
+        As for `denoised_table`.
+    """
+    items = _items_of(noisy)
+    sums = noisy[~_off_diagonal(items)] + _symmetric(noisy[_off_diagonal(items)], items).sum(axis=1)
+    sums = np.maximum(sums, max(float(sums.mean()), deviation) * _LEAST_SUM)
+    return joined_popularity(sums, deviation * math.sqrt(items), noisy, deviation)
 
 
 def joined_sums(
@@ -212,7 +239,7 @@ def popular_items(popularity: Floats, count: int) -> Ints:
 
 
 def denoised_table(
-    noisy: Floats, deviation: float, estimate: Floats | None = None, coherent_share: float = 0.0
+    noisy: Floats, deviation: float, estimate: Floats, coherent_share: float = 0.0, *, of_another: bool = True
 ) -> DenoisedTable:
     """Return what a noisy sum of pairs of items tells of them.
 
@@ -222,36 +249,38 @@ def denoised_table(
         The upper triangle by rows, its diagonal times `DIAGONAL` as in the contributions.
     deviation : float
         Standard deviation of a cell's noise, above 0.
-    estimate : ndarray, shape (items,), optional
-        An estimate of the items' popularity from another sum, above 0, in any unit.
+    estimate : ndarray, shape (items,)
+        An estimate of the items' popularity, above 0, in any unit.
     coherent_share : float, optional
         What the same estimate counts for if step 2 is left out, from 0 to 1.
+    of_another : bool, optional
+        Whether the popularity was estimated from another sum, which then counts as much as this one's.
     """
-    items = int((np.sqrt(8 * noisy.size + 1) - 1) / 2)
-    rows, columns = np.triu_indices(items)
-    off = rows != columns
-    popularity = _popularity(noisy[~off] / DIAGONAL, deviation / DIAGONAL, estimate)
+    items = _items_of(noisy)
+    rows, columns = np.triu_indices(items, 1)
+    off = _off_diagonal(items)
+    popularity = _popularity(noisy[~off] / DIAGONAL, deviation / DIAGONAL, estimate, of_another)
     cells = noisy[off]
     by_popularity = _by_popularity(cells, popularity)
     means = posterior_means(cells, deviation, by_popularity)
     table = np.zeros(cells.size)
     for share, expected in ((1 - coherent_share, means), (coherent_share, by_popularity)):
         if share:
-            unexplained = above_noise(_symmetric(cells - expected, items), deviation)[rows[off], columns[off]]
+            unexplained = above_noise(_symmetric(cells - expected, items), deviation)[rows, columns]
             table += share * np.maximum(expected + unexplained, _LEAST * by_popularity)
     return DenoisedTable(_symmetric(table, items), popularity)
 
 
-def _popularity(noisy: Floats, deviation: float, estimate: Floats | None) -> Floats:
+def _popularity(noisy: Floats, deviation: float, estimate: Floats, of_another: bool) -> Floats:
     """Return the popularity of a table's items from the noisy cells of items with themselves, above 0.
 
-    That is the geometric mean of the ``estimate``, if there is one, and of the means of what these cells may
-    be given that: their noise is several times that of pairs.
+    That is the means of what these cells may be given the ``estimate``, or the geometric mean of both if that
+    is ``of_another`` sum: their noise is several times that of pairs.
     """
-    if estimate is None:
-        return np.maximum(noisy, deviation * DIAGONAL / 8)
     base = estimate * max(float(noisy @ estimate), 1e-12) / float(estimate @ estimate)
     means = np.maximum(posterior_means(noisy, deviation, base), _LEAST * base)
+    if not of_another:
+        return means
     both = np.sqrt(means * estimate)
     popularity: Floats = both * (means.sum() / both.sum())
     return popularity
@@ -265,28 +294,68 @@ def _by_popularity(cells: Floats, popularity: Floats) -> Floats:
     return fitted
 
 
-def departure(noisy: Floats, deviation: float, popularity: Floats, users: int) -> float:
-    """Return how far pairs depart from what popularity explains: the variance of ratios to it, unbiased.
+def most_by_pairs(noisy: Floats, deviation: float, users: int) -> float:
+    """Return what a standard deviation of the scores by weights may count for, given a noisy sum of pairs.
 
-    What noise and sampling explain is taken off, so it is about 0, or below, without tastes. Pairs count by
-    the inverse of the variance with which they tell it. A table that shows nothing is no reason to rank
-    otherwise than by popularity.
+    For ``noisy`` and ``deviation`` see `denoised_table`; ``users`` contributed to it, with norm 1.
+    """
+    items = _items_of(noisy)
+    cells = noisy[_off_diagonal(items)]
+    # Who has n items of the table adds about the root of 2 to the cells of each with all others, and the
+    # squares of what everybody adds are the users: so much does a pair weigh in the mean.
+    having = _symmetric(cells, items).sum(axis=1) / (math.sqrt(2) * users)
+    weight = users / max(float(cells.sum()), users)
+    departs, _ = departure(cells, deviation**2, weight, having)
+    return most_by_departure(departs - _UNEVEN)
+
+
+def most_by_departure(departs: float) -> float:
+    """Return what a standard deviation of the scores by weights may count for, 0 for a `departure` of 0.
+
+    A table that shows no tastes is no reason to rank otherwise than by popularity.
+    """
+    return _PER_DEPARTURE * max(departs, 0.0)
+
+
+def departure(cells: Floats, noise: Floats | float, weight: float, having: Floats) -> tuple[float, float]:
+    """Return how far pairs depart from what popularity explains, and the standard error of that.
+
+    It is the variance of their ratios to it, unbiased: what noise and sampling explain is taken off, so it is
+    about 0, or below, without tastes. Pairs count by the inverse of the variance with which they tell it.
 
     Parameters
     ----------
-    noisy, deviation
-        As for `denoised_table`.
-    popularity : ndarray, shape (items,)
-        Above 0.
+    cells : ndarray, shape (pairs,)
+        Noisy sums over the users who have both items: the upper triangle by rows, without the diagonal.
+    noise : ndarray, shape (pairs,), or float
+        The variance of their noise, above 0.
+    weight : float
+        What a user adds to a cell, in the mean.
+    having : ndarray, shape (items,)
+        Part of the users who have an item; clipped.
     """
-    rows, columns = np.triu_indices(popularity.size)
-    cells = noisy[rows != columns]
-    expected = _by_popularity(cells, popularity)
-    # Contributions of norm 1 add their squares up to the users: so much does a pair weigh in the mean.
-    variances = deviation**2 + users / max(float(expected.sum()), users) * expected
-    weights = (expected / variances) ** 2
-    unexplained = float(weights @ ((cells - expected) ** 2 - variances))
-    return unexplained / max(float(weights @ expected**2), _TINY)
+    rows, columns = np.triu_indices(having.size, 1)
+    factors = _factors(np.maximum(_symmetric(cells, having.size).sum(axis=1), 0.0))
+    expected = factors[rows] * factors[columns]
+    # Who has an item hardly varies where nearly all have it, and neither do its pairs.
+    lacking = 1 - np.clip(having, 0.0, _MOST_HAVING)
+    variances = noise + weight * expected * lacking[rows] * lacking[columns]
+    precisions = (expected / variances) ** 2
+    total = max(float(precisions @ expected**2), _TINY)
+    return float(precisions @ ((cells - expected) ** 2 - variances)) / total, math.sqrt(2 / total)
+
+
+def _factors(sums: Floats) -> Floats:
+    """Return a number for each item, whose products with those of all others add up to given sums.
+
+    They have a least, a part of their mean. Shape (items,).
+    """
+    factors = sums / math.sqrt(max(float(sums.sum()), _TINY))
+    for _ in range(_STEPS_OF_FACTORS):
+        others = factors.sum() - factors
+        factors = (factors + sums / np.maximum(others, _TINY)) / 2
+        factors = np.maximum(factors, _LEAST * factors.mean())
+    return factors
 
 
 def above_noise(table: Floats, deviation: float) -> Floats:
@@ -326,6 +395,18 @@ def regularised_inverse(table: DenoisedTable, ridge: float) -> Floats:
     values, vectors = np.linalg.eigh(table.pairs + np.diag(table.popularity))
     inverse: Floats = (vectors / (np.maximum(values, 0.0) + ridge)) @ vectors.T
     return (inverse + inverse.T) / 2
+
+
+def _items_of(noisy: Floats) -> int:
+    """Return how many items a table has whose upper triangle is given."""
+    return (math.isqrt(8 * noisy.size + 1) - 1) // 2
+
+
+def _off_diagonal(items: int) -> Bools:
+    """Return which cells of an upper triangle are of two items, shape (cells,)."""
+    rows, columns = np.triu_indices(items)
+    pairs: Bools = rows != columns
+    return pairs
 
 
 def _symmetric(cells: Floats, items: int) -> Floats:

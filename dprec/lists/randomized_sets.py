@@ -16,6 +16,8 @@ from dprec.lists.gram import (
     LARGEST_TAU,
     GramSettings,
     denoised_table,
+    departure,
+    most_by_departure,
     popular_items,
     popularity_estimate,
 )
@@ -110,8 +112,34 @@ def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: in
     pairs = unbiased_pairs(reports, counted(reports, items))
     pairs[np.diag_indices(items.size)] = DIAGONAL * popularity[items]
     noisy = unit * pairs[np.triu_indices(items.size)]
-    table = denoised_table(noisy, deviation, None, settings.coherent_share)
+    table = denoised_table(noisy, deviation, unit * popularity[items], settings.coherent_share)
+    most = most_by_departure(_departure(pairs, counts[items], users, variance))
     share = settings.share_of_weights * (1.0 if catalogue is None else _BESIDE_CONTENT)
     ridge = users * (0.018 + 36 * tau / math.sqrt(1 - settings.popularity_share))
-    sent = PairTable.of(items.astype(np.int32), table, _RIDGE * ridge, min(share, LARGEST))
+    sent = PairTable.of(items.astype(np.int32), table, _RIDGE * ridge, min(share, most, LARGEST))
     return ListModel.of(popularity, catalogue, sent)
+
+
+def _departure(pairs: Floats, counts: Floats, users: int, variance: float) -> float:
+    """Return how far pairs depart from popularity, at least: what is beyond a standard error.
+
+    Of the noise of a pair (`unbiased_pairs`), what is in step with popularity is none of the departure: it is
+    noise of the popularity of one of the items, by which pairs are held.
+
+    Parameters
+    ----------
+    pairs : ndarray, shape (items, items)
+    counts : ndarray, shape (items,)
+        Users of the items, without bias.
+    variance : float
+        Of an answer.
+    """
+    rows, columns = np.triu_indices(counts.size, 1)
+    cells, counts = pairs[rows, columns], np.clip(counts, 0.0, users)
+    # How much likelier another item is for users of an item than for others, as some have more items.
+    larger = max(2 * users * float(cells.sum()) / (float(counts.sum()) ** 2 - float(counts @ counts)), 1.0)
+    having = np.minimum(larger * counts / users, 1.0)
+    by_one = counts * (1 - having)
+    noise = users * variance**2 + variance * (by_one[rows] + by_one[columns])
+    departs, error = departure(cells, noise, 1.0, having)
+    return departs - error

@@ -27,13 +27,13 @@ from dprec.errors import SettingError, within
 from dprec.lists.gram import (
     LARGEST_TAU,
     MOST_ITEMS,
-    PER_DEPARTURE,
     GramSettings,
     denoised_table,
-    departure,
     joined_popularity,
     joined_sums,
+    most_by_pairs,
     popular_items,
+    popularity_of_pairs,
     popularity_share,
     ridge_of,
     table_items,
@@ -564,20 +564,20 @@ class SetServer(LimitedServer):
         self.device = replace(self.device, search=search, pairs=pairs, again=again)
 
     def _learn_pairs(self, round_index: int, sums: Floats, noise: float, users: int) -> None:
-        pairs, options, popularity = self.device.pairs, self.device.table, None
+        pairs, options = self.device.pairs, self.device.table
         # What the noise would be with the whole budget, over the users.
         tau = min(noise * math.sqrt(options.shares[round_index - 1]) / users, LARGEST_TAU)
         settings = GramSettings.of(tau, self.device.n_items, content=self.catalogue is not None)
-        if options.popularity_shares:
+        if found := bool(options.popularity_shares):
             popularity = joined_popularity(self.popularity[pairs.items], self.noise, sums, noise)
-            self.popularity[pairs.items] = popularity
+        else:
+            popularity = popularity_of_pairs(sums, noise)
+        self.popularity[pairs.items] = popularity
         coherent = settings.coherent_share if options.coherent_share is None else options.coherent_share
-        table = denoised_table(sums, noise, popularity, coherent)
-        if popularity is None:
-            self.popularity = table.popularity
-        departs = PER_DEPARTURE * max(departure(sums, noise, table.popularity, users), 0.0)
-        share = min(settings.share_of_weights, departs, MOST_BESIDE_GROUPS if options.groups else LARGEST)
-        if options.groups and not share and popularity is not None:
+        table = denoised_table(sums, noise, popularity, coherent, of_another=found)
+        most = min(most_by_pairs(sums, noise, users), MOST_BESIDE_GROUPS if options.groups else LARGEST)
+        share = min(settings.share_of_weights, most)
+        if options.groups and found and not share:
             # Groups of a table that shows nothing would count for nothing.
             self.tasteless, self.device = (sums, noise), replace(self.device, again=True)
         elif options.groups:

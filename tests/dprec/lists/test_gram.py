@@ -12,12 +12,12 @@ from dprec.sums import UNIT
 from tests.summing import contributed, pairs
 
 
-def planted(users: int = 6_000, items: int = 40) -> sparse.csr_array:
+def planted(users: int = 6_000, items: int = 40, taste: float = 1.5) -> sparse.csr_array:
     """Return sets of two tastes, popular items first, in which items 38 and 39 go together."""
     random = np.random.default_rng(1)
     popularity = 1 / (2 + np.arange(items))
     liked = random.random((users, items)) < popularity * (
-        1 + 1.5 * (np.arange(items) % 2 == random.integers(0, 2, (users, 1)))
+        1 + taste * (np.arange(items) % 2 == random.integers(0, 2, (users, 1)))
     )
     liked[:, 39] = liked[:, 38]
     return sparse.csr_array(liked.astype(float))
@@ -37,10 +37,10 @@ def noisy_table(sets: sparse.csr_array, deviation: float) -> tuple[Floats, Float
 
 def test_without_noise_the_table_is_the_sum_itself() -> None:
     noisy, truth = noisy_table(planted(), 0.0)
-    table = gram.denoised_table(noisy, 1e-6)
-    np.testing.assert_allclose(table.pairs, truth, atol=1e-4)
     diagonal = np.concatenate([[0], np.cumsum(np.arange(40, 1, -1))])
-    np.testing.assert_allclose(table.popularity, noisy[diagonal] / DIAGONAL, atol=1e-9)
+    table = gram.denoised_table(noisy, 1e-6, noisy[diagonal])
+    np.testing.assert_allclose(table.pairs, truth, atol=1e-4)
+    np.testing.assert_allclose(table.popularity, noisy[diagonal] / DIAGONAL, rtol=1e-6)
 
 
 def test_weights_are_the_regression_of_each_item_on_the_others() -> None:
@@ -97,24 +97,59 @@ def test_what_is_noisy_of_items_with_themselves_gives_way_to_what_is_known() -> 
     np.testing.assert_allclose(exact, known, rtol=1e-6)
 
 
+def test_popularity_of_pairs_is_about_the_users_of_each_item_however_many_items_they_have() -> None:
+    sets = planted(2_000)
+    counts = np.asarray(sets.sum(axis=0)).ravel()
+    exact = gram.popularity_of_pairs(noisy_table(sets, 0.0)[0], 1e-6)
+    # Who has one item counts 1, who has very many the root of 2.
+    assert ((exact >= 0.999 * counts) & (exact <= math.sqrt(2) * counts)).all()
+    noisy, deviation = noisy_table(sets, 20.0)[0], 20.0
+    popularity = gram.popularity_of_pairs(noisy, deviation)
+    diagonal = np.concatenate([[0], np.cumsum(np.arange(40, 1, -1))])
+    assert popularity.min() > 0
+    errors = [np.log(each / each.sum()) - np.log(counts / counts.sum()) for each in (popularity, exact)]
+    by_itself = np.maximum(noisy[diagonal], 1e-3)
+    by_itself = np.log(by_itself / by_itself.sum()) - np.log(counts / counts.sum())
+    assert np.abs(errors[1]).max() < 0.1
+    assert (errors[0] ** 2).mean() < (by_itself**2).mean() / 10
+
+
+def departs(cells: Floats, noise: float, users: int, having: Floats) -> tuple[float, float]:
+    return gram.departure(cells, noise, users / cells.sum(), having)
+
+
 def test_without_tastes_pairs_depart_by_chance_alone() -> None:
     users, items, deviation = 2_000, 40, 0.5
-    popularity = 1 / (2 + np.arange(items))
-    rows, columns = np.triu_indices(items)
-    off, random = rows != columns, np.random.default_rng(5)
+    popularity = 1 / (20 + np.arange(items))
+    rows, columns = np.triu_indices(items, 1)
+    random = np.random.default_rng(5)
     expected = popularity[rows] * popularity[columns]
-    expected *= 4_000 / expected[off].sum()
-    departs = np.empty((2, 200))
+    expected *= 4_000 / expected.sum()
+    found = np.empty((2, 200, 2))
     for draw in range(200):
         # Pairs weigh a half each.
         noisy = 0.5 * random.poisson(2 * expected) + deviation * random.standard_normal(expected.size)
-        departs[0, draw] = gram.departure(noisy, deviation, popularity, users)
+        found[0, draw] = departs(noisy, deviation**2, users, np.zeros(items))
         tastes = noisy + expected * np.where(random.random(expected.size) < 0.5, -0.3, 0.3)
-        departs[1, draw] = gram.departure(tastes, deviation, popularity, users)
-    # Means of 200 draws are 6 standard errors off with probability 1e-9; fitting takes 1 of 780 degrees.
-    errors = departs.std(axis=1) / math.sqrt(200)
-    assert (np.abs(departs.mean(axis=1) - [0.0, 0.09]) < 6 * errors + 0.002).all()
+        found[1, draw] = departs(tastes, deviation**2, users, np.zeros(items))
+    # Means of 200 draws are 6 standard errors off with probability 1e-9. Fitting takes 40 of 780 degrees of
+    # freedom from what departs and from chance, which is all that does where there are no tastes.
+    variances, told = found[:, :, 0], found[:, :, 1].mean(axis=1)
+    errors = variances.std(axis=1) / math.sqrt(200)
+    truth, chance = np.array([0.0, 0.09]), told * math.sqrt(780 / 2)
+    wanted = truth - 40 / 780 * (truth + chance)
+    assert (np.abs(variances.mean(axis=1) - wanted) < 6 * errors + 0.002).all()
     assert (errors < 0.002).all()
+    np.testing.assert_allclose(variances.std(axis=1)[0], told[0], rtol=0.35)
+
+
+def test_a_table_has_next_to_no_say_without_tastes_and_some_with_them() -> None:
+    alike = np.random.default_rng(3).random((4_000, 40)) < 1 / (2 + np.arange(40))
+    without, with_tastes = sparse.csr_array(alike.astype(float)), planted(taste=4.0)
+    for sets, lowest, highest in ((without, 0.0, 0.1), (with_tastes, 2.0, 50.0)):
+        for deviation in (0.01, 2.0):
+            noisy, _ = noisy_table(sets, deviation)
+            assert lowest <= gram.most_by_pairs(noisy, deviation, sets.shape[0]) <= highest
 
 
 def test_the_ridge_grows_with_noise_and_with_what_users_add() -> None:
@@ -125,19 +160,21 @@ def test_the_ridge_grows_with_noise_and_with_what_users_add() -> None:
 
 
 def test_pairs_depart_by_the_variance_of_ratios_to_what_popularity_explains() -> None:
-    popularity = np.array([4.0, 1.0, 1.0])
-    rows, columns = np.triu_indices(3)
-    noisy = popularity[rows] * popularity[columns]
-    # Pairs 4, 4, 1 of 9 users, of norm 1: noise and sampling are taken off, weighed alike but for 1.
-    variances, expected = 0.25 + np.array([4.0, 4.0, 1.0]), np.array([4.0, 4.0, 1.0])
+    # Products of 4, 1 and 1, each of half a user, and of users of whom a half and a quarter have an item.
+    expected, lacking = np.array([4.0, 4.0, 1.0]), np.array([0.375, 0.375, 0.5625])
+    variances = 0.25 + 0.5 * lacking * expected
     weights = (expected / variances) ** 2
     chance = (weights @ variances) / (weights @ expected**2)
-    assert gram.departure(noisy, 0.5, popularity, 9) == pytest.approx(-chance)
-    # Of the first 8, the unit is (32 + 16 + 1) / 33, and 14 users' contributions weigh a unit each.
-    noisy[1] = 8.0
-    expected = expected * 49 / 33
-    variances = 0.25 + 14 / max(expected.sum(), 14) * expected
-    weights = (expected / variances) ** 2
-    unexplained = weights @ ((np.array([8.0, 4.0, 1.0]) - expected) ** 2 - variances)
-    assert gram.departure(noisy, 0.5, popularity, 14) == pytest.approx(unexplained / (weights @ expected**2))
-    assert gram.departure(np.ones(1), 0.5, np.ones(1), 9) == 0.0
+    error = math.sqrt(2 / (weights @ expected**2))
+    having = np.array([0.5, 0.25, 0.25])
+    assert gram.departure(expected, 0.25, 0.5, having) == pytest.approx((-chance, error), rel=1e-3)
+    # Three pairs always fit; of four items that go together by twos, each is in as many pairs as any other.
+    cells = np.array([4.0, 0.0, 0.0, 0.0, 0.0, 4.0])
+    expected = np.full(6, 4 / 3)
+    variances = 0.25 + 0.5 * expected
+    departed = ((cells - expected) ** 2 - variances).mean() / expected[0] ** 2
+    assert gram.departure(cells, 0.25, 0.5, np.zeros(4))[0] == pytest.approx(departed)
+    assert gram.departure(np.zeros(3), 0.25, 0.5, np.zeros(3))[0] == 0.0
+    assert gram.departure(np.zeros(0), 0.25, 0.5, np.zeros(1))[0] == 0.0
+    # Nearly all users have an item: less varies, but not nothing.
+    assert gram.departure(cells, 1e-9, 0.5, np.full(4, 2.0))[0] < departed + 1

@@ -73,3 +73,16 @@ def test_without_noise_they_are_the_counts_whatever_the_batches(monkeypatch: pyt
     monkeypatch.setattr(randomized_sets, "_USERS_AT_ONCE", 7)
     for one, other in zip(estimated(reports), whole, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_table_counts_for_next_to_nothing_without_tastes_and_for_more_the_more_there_are() -> None:
+    random = np.random.default_rng(6)
+    likely = 1 / (2 + np.arange(40)) * random.gamma(1.0, 1.0, (2_000, 1))
+    tastes = np.arange(40) % 2 == random.integers(0, 2, (2_000, 1))
+    for epsilon in (2.0, 4.0, 12.0):
+        drawn = (random.random((2_000, 40)) < likely * (1 + much * tastes) for much in (0.0, 2.0, 8.0))
+        models = (randomized_sets.list_model(reported(sets, epsilon), None, None) for sets in drawn)
+        shares = [model.table.share for model in models]
+        assert shares[0] < 0.3
+        assert shares[0] < shares[1] < shares[2]
+        assert shares[2] > 1.0
