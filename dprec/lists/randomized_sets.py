@@ -137,7 +137,8 @@ def _departure(pairs: Floats, counts: Floats, users: int, variance: float) -> fl
     rows, columns = np.triu_indices(counts.size, 1)
     cells, counts = pairs[rows, columns], np.clip(counts, 0.0, users)
     # How much likelier another item is for users of an item than for others, as some have more items.
-    larger = max(2 * users * float(cells.sum()) / (float(counts.sum()) ** 2 - float(counts @ counts)), 1.0)
+    by_popularity = (float(counts.sum()) ** 2 - float(counts @ counts)) / (2 * users)
+    larger = max(float(cells.sum()) / max(by_popularity, _LEAST_VARIANCE), 1.0)
     having = np.minimum(larger * counts / users, 1.0)
     by_one = counts * (1 - having)
     noise = users * variance**2 + variance * (by_one[rows] + by_one[columns])
