@@ -41,6 +41,9 @@ _MANY_ITEMS, _LITTLE_TAU = 3500, 1.4e-4
 _LEAST_ABOVE_NOISE = 1.2
 """Least eigenvalue that popularity gives a table, over the edge of noise; see `worth_a_table`."""
 
+_MOST_WEIGHT = 16.0
+"""What a standard deviation of the scores by weights counts for at most, without content."""
+
 _PER_DEPARTURE = 50.0
 """What a standard deviation of the scores by weights counts for at most, over how far pairs depart."""
 
@@ -93,7 +96,7 @@ class GramSettings:
     table_items: int
     """How many of the most popular items take part in the table."""
     share_of_weights: float
-    """What a standard deviation of the scores by weights counts for, beside logarithms of popularity."""
+    """What a standard deviation of the scores by weights counts for at most, beside logarithms of popularity."""
     coherent_share: float = 0.0
     """What an estimate without a look at single cells counts for in the table; see `denoised_table`."""
 
@@ -109,7 +112,7 @@ class GramSettings:
             return cls(1.0, 0, 0.0)
         table_items = min(math.ceil(120 * (1e-3 / tau) ** 0.75), items)
         share = 0.0 if table_items == items else popularity_share(tau, items, content=content)
-        weight = 0.25 * (1.4e-3 / tau) ** 0.45 if content else min(max(4 * (7e-4 / tau) ** 0.7, 2.0), 16.0)
+        weight = 0.25 * (1.4e-3 / tau) ** 0.45 if content else _MOST_WEIGHT
         return cls(share, table_items, weight, 0.4 if tau > _NOISY_TAU else 0.0)
 
 
