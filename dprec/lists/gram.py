@@ -96,7 +96,7 @@ class GramSettings:
     table_items: int
     """How many of the most popular items take part in the table."""
     share_of_weights: float
-    """What a standard deviation of the scores by weights counts for at most, beside logarithms of popularity."""
+    """Most that a standard deviation of the scores by weights counts for, beside logarithms of popularity."""
     coherent_share: float = 0.0
     """What an estimate without a look at single cells counts for in the table; see `denoised_table`."""
 
