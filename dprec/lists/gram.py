@@ -63,6 +63,9 @@ _TINY = 1e-300
 _SMALLEST_TAU = 1e-5
 """Noise below which nothing changes."""
 
+_STRONG_TASTES = 0.3
+"""Departure from which on less of a ridge is best."""
+
 _FEW_USERS = 1000
 """Users up to whom sampling matters for a ridge as it does for MovieLens 100K."""
 
@@ -114,6 +117,13 @@ class GramSettings:
         share = 0.0 if table_items == items else popularity_share(tau, items, content=content)
         weight = 0.25 * (1.4e-3 / tau) ** 0.45 if content else _MOST_WEIGHT
         return cls(share, table_items, weight, 0.4 if tau > _NOISY_TAU else 0.0)
+
+    def share_by(self, departs: float) -> float:
+        """Return what a standard deviation of the scores by weights counts for, given the `departure`.
+
+        A table that shows no tastes is no reason to rank otherwise than by popularity.
+        """
+        return min(self.share_of_weights, _PER_DEPARTURE * max(departs, 0.0))
 
 
 def popularity_share(tau: float, items: int, *, content: bool) -> float:
@@ -297,8 +307,8 @@ def _by_popularity(cells: Floats, popularity: Floats) -> Floats:
     return fitted
 
 
-def most_by_pairs(noisy: Floats, deviation: float, users: int) -> float:
-    """Return what a standard deviation of the scores by weights may count for, given a noisy sum of pairs.
+def departure_of_sum(noisy: Floats, deviation: float, users: int) -> float:
+    """Return the `departure` of a noisy sum of pairs, 0 for tables without tastes, or below.
 
     For ``noisy`` and ``deviation`` see `denoised_table`; ``users`` contributed to it, with norm 1.
     """
@@ -309,15 +319,7 @@ def most_by_pairs(noisy: Floats, deviation: float, users: int) -> float:
     having = _symmetric(cells, items).sum(axis=1) / (math.sqrt(2) * users)
     weight = users / max(float(cells.sum()), users)
     departs, _ = departure(cells, deviation**2, weight, having)
-    return most_by_departure(departs - _UNEVEN)
-
-
-def most_by_departure(departs: float) -> float:
-    """Return what a standard deviation of the scores by weights may count for, 0 for a `departure` of 0.
-
-    A table that shows no tastes is no reason to rank otherwise than by popularity.
-    """
-    return _PER_DEPARTURE * max(departs, 0.0)
+    return departs - _UNEVEN
 
 
 def departure(cells: Floats, noise: Floats | float, weight: float, having: Floats) -> tuple[float, float]:
@@ -379,15 +381,17 @@ def _edge(deviation: float, items: int) -> float:
     return 2 * deviation * math.sqrt(items)
 
 
-def ridge_of(noisy: Floats, deviation: float, users: int) -> float:
+def ridge_of(noisy: Floats, deviation: float, users: int, departs: float) -> float:
     """Return the ridge of the regression of items on items, in the table's unit.
 
     It grows with the noise, and with the root of what a user adds to the table: more where sets are large.
-    Over the users it falls with their number, as sampling tells less of few.
-    `benchmarks/choosing/list_settings.py` judges it; for the arguments see `denoised_table`.
+    Over the users it falls with their number, as sampling tells less of few, and with strong tastes, whose
+    `departure_of_sum` is given. `benchmarks/choosing/list_settings.py` judges it; for the arguments see
+    `denoised_table`.
     """
     fewer = min(max((_FEW_USERS / users) ** 0.65, 0.1), 1.0)
-    return 0.0045 * fewer * math.sqrt(users * max(float(noisy.sum()), users)) + 6 * deviation
+    strength = max(departs / _STRONG_TASTES, 1.0)
+    return 0.0045 * fewer / strength * math.sqrt(users * max(float(noisy.sum()), users)) + 6 * deviation
 
 
 def regularised_inverse(table: DenoisedTable, ridge: float) -> Floats:

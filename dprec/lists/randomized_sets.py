@@ -17,7 +17,6 @@ from dprec.lists.gram import (
     GramSettings,
     denoised_table,
     departure,
-    most_by_departure,
     popular_items,
     popularity_estimate,
 )
@@ -113,10 +112,11 @@ def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: in
     pairs[np.diag_indices(items.size)] = DIAGONAL * popularity[items]
     noisy = unit * pairs[np.triu_indices(items.size)]
     table = denoised_table(noisy, deviation, unit * popularity[items], settings.coherent_share)
-    most = most_by_departure(_departure(pairs, counts[items], users, variance))
-    share = settings.share_of_weights * (1.0 if catalogue is None else _BESIDE_CONTENT)
+    share = settings.share_by(_departure(pairs, counts[items], users, variance)) * (
+        1.0 if catalogue is None else _BESIDE_CONTENT
+    )
     ridge = users * (0.018 + 36 * tau / math.sqrt(1 - settings.popularity_share))
-    sent = PairTable.of(items.astype(np.int32), table, _RIDGE * ridge, min(share, most, LARGEST))
+    sent = PairTable.of(items.astype(np.int32), table, _RIDGE * ridge, min(share, LARGEST))
     return ListModel.of(popularity, catalogue, sent)
 
 

@@ -29,9 +29,9 @@ from dprec.lists.gram import (
     MOST_ITEMS,
     GramSettings,
     denoised_table,
+    departure_of_sum,
     joined_popularity,
     joined_sums,
-    most_by_pairs,
     popular_items,
     popularity_of_pairs,
     popularity_share,
@@ -575,14 +575,14 @@ class SetServer(LimitedServer):
         self.popularity[pairs.items] = popularity
         coherent = settings.coherent_share if options.coherent_share is None else options.coherent_share
         table = denoised_table(sums, noise, popularity, coherent, of_another=found)
-        most = min(most_by_pairs(sums, noise, users), MOST_BESIDE_GROUPS if options.groups else LARGEST)
-        share = min(settings.share_of_weights, most)
+        departs = departure_of_sum(sums, noise, users)
+        share = min(settings.share_by(departs), MOST_BESIDE_GROUPS if options.groups else LARGEST)
         if options.groups and found and not share:
             # Groups of a table that shows nothing would count for nothing.
             self.tasteless, self.device = (sums, noise), replace(self.device, again=True)
         elif options.groups:
             self.device = replace(self.device, groups=self._groups_by(table.pairs))
-        self.table = PairTable.of(pairs.items, table, ridge_of(sums, noise, users), share)
+        self.table = PairTable.of(pairs.items, table, ridge_of(sums, noise, users, departs), share)
 
     def _learn_groups(self, round_index: int, sums: Floats, noise: float, users: int) -> None:
         groups = self.device.known_groups

@@ -145,18 +145,22 @@ def test_without_tastes_pairs_depart_by_chance_alone() -> None:
 
 def test_a_table_has_next_to_no_say_without_tastes_and_some_with_them() -> None:
     alike = np.random.default_rng(3).random((4_000, 40)) < 1 / (2 + np.arange(40))
+    settings = gram.GramSettings.of(1e-4, 40, content=False)
     without, with_tastes = sparse.csr_array(alike.astype(float)), planted(taste=4.0)
-    for sets, lowest, highest in ((without, 0.0, 0.1), (with_tastes, 2.0, 50.0)):
+    for sets, lowest, highest in ((without, 0.0, 0.1), (with_tastes, 2.0, 16.0)):
         for deviation in (0.01, 2.0):
             noisy, _ = noisy_table(sets, deviation)
-            assert lowest <= gram.most_by_pairs(noisy, deviation, sets.shape[0]) <= highest
+            departed = gram.departure_of_sum(noisy, deviation, sets.shape[0])
+            assert lowest <= settings.share_by(departed) <= highest
 
 
 def test_the_ridge_grows_with_noise_and_with_what_users_add() -> None:
     cells = np.full(30, 1.0)
-    assert gram.ridge_of(cells, 2.0, 10) == pytest.approx(0.0045 * math.sqrt(300) + 12)
-    assert gram.ridge_of(4 * cells, 0.0, 10) == pytest.approx(2 * gram.ridge_of(cells, 0.0, 10))
-    assert gram.ridge_of(-cells, 0.0, 10) == pytest.approx(0.045)
+    assert gram.ridge_of(cells, 2.0, 10, 0.0) == pytest.approx(0.0045 * math.sqrt(300) + 12)
+    assert gram.ridge_of(4 * cells, 0.0, 10, 0.0) == pytest.approx(2 * gram.ridge_of(cells, 0.0, 10, 0.0))
+    assert gram.ridge_of(-cells, 0.0, 10, -1.0) == pytest.approx(0.045)
+    # Tastes that are three times as strong as usual ones want a third of the ridge, but for noise.
+    assert gram.ridge_of(cells, 2.0, 10, 0.9) == pytest.approx(0.0015 * math.sqrt(300) + 12)
 
 
 def test_pairs_depart_by_the_variance_of_ratios_to_what_popularity_explains() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import Floats, Ints, offsets
-from dprec.lists.gram import DIAGONAL, DenoisedTable, ridge_of, table_items
+from dprec.lists.gram import DIAGONAL, DenoisedTable, departure_of_sum, ridge_of, table_items
 from dprec.lists.groups import LIFT_STEP, MOST_GROUPS, ItemGroups
 from dprec.lists.model import POPULARITY_STEP, ROOTS_STEP, ListModel, PairTable
 from dprec.protocols import gram
@@ -123,7 +123,8 @@ def test_without_noise_the_weights_are_those_of_the_regression() -> None:
     protocol = GramProtocol(table=PairTableOptions(items=ITEMS, popularity_share=0.0))
     server, devices = played(protocol, make.profiles_of_sets(sets), POSITIVE)
     sums = contributed(sets.indptr, sets.indices, ITEMS).vectors(pairs(ITEMS)).numbers * UNIT
-    weights = weights_of_exact_sums(sets, ridge_of(sums, 0.0, USERS))
+    departs = departure_of_sum(sums.ravel(), 1e-9, USERS)
+    weights = weights_of_exact_sums(sets, ridge_of(sums, 0.0, USERS, departs))
     assert np.allclose(server.table.weights, weights, atol=0.01)
     assert np.allclose(devices[-1].model.table.weights, weights, atol=0.03)
 
