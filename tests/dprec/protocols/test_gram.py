@@ -122,8 +122,9 @@ def test_without_noise_the_weights_are_those_of_the_regression() -> None:
     sets = some_sets()
     protocol = GramProtocol(table=PairTableOptions(items=ITEMS, popularity_share=0.0))
     server, devices = played(protocol, make.profiles_of_sets(sets), POSITIVE)
-    sums = contributed(sets.indptr, sets.indices, ITEMS).vectors(pairs(ITEMS)).numbers * UNIT
-    departs = departure_of_sum(sums.ravel(), 1e-9, USERS)
+    vectors = contributed(sets.indptr, sets.indices, ITEMS).vectors(pairs(ITEMS))
+    sums = np.bincount(vectors.rows, vectors.numbers[:, 0] * UNIT, ITEMS * (ITEMS + 1) // 2)
+    departs = departure_of_sum(sums, 1e-9, USERS)
     weights = weights_of_exact_sums(sets, ridge_of(sums, 0.0, USERS, departs))
     assert np.allclose(server.table.weights, weights, atol=0.01)
     assert np.allclose(devices[-1].model.table.weights, weights, atol=0.03)
