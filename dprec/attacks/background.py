@@ -7,6 +7,7 @@ maximisation, says what the other ratings of an item tell of one, and what the o
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -82,14 +83,16 @@ class Tilts:
 class Background:
     """How all users but one rate, which is public: the worst case of statistics."""
 
+    ratings: Ratings
+    """Of everybody."""
+    unfitted: Tilts
+    """Ways to rate, before they are fitted to anybody."""
     among_others: Floats
     """Shares of the levels given an item's ratings but one, by item, level of that one, and level; shape
     (items, levels, levels).
     """
     of_items: Floats
     """Shares given all ratings of an item; shape (items, levels)."""
-    of_users: Tilts
-    """How users rate."""
 
     @classmethod
     def of(cls, ratings: Ratings) -> Self:
@@ -99,9 +102,9 @@ class Background:
         counts = np.bincount(cells, minlength=n_items * levels).reshape(n_items, levels).astype(np.float64)
         overall = counts.sum(axis=0) + 1 / levels
         overall /= overall.sum()
-        ways = Tilts.unfitted(overall)
-        logs = ways.evidence(np.tile(overall, (levels, 1)), np.eye(levels))
-        ways = ways.fitted(counts[counts.any(axis=1)] @ logs)
+        unfitted = Tilts.unfitted(overall)
+        logs = unfitted.evidence(np.tile(overall, (levels, 1)), np.eye(levels))
+        ways = unfitted.fitted(counts[counts.any(axis=1)] @ logs)
         among_others, of_items = np.empty((n_items, levels, levels)), np.empty((n_items, levels))
         for items in blocks(np.full(n_items, levels), _AT_ONCE):
             evidence = counts[items] @ logs
@@ -109,16 +112,19 @@ class Background:
             of_items[items] = ways.shares(np.tile(overall, (len(evidence), 1)), evidence)
             shares = ways.shares(np.tile(overall, (len(without), 1)), without)
             among_others[items] = shares.reshape(-1, levels, levels)
-        ways, of_users = Tilts.unfitted(overall), []
+        return cls(ratings, unfitted, among_others, of_items)
+
+    @cached_property
+    def of_users(self) -> Tilts:
+        """How users rate, which takes longer to fit than what is known of items."""
+        ratings, of_users = self.ratings, []
         for users, part in parts_by_user(ratings):
             if part.start >= _FITTED_TO:
                 break
-            own_levels = ratings.levels[part].astype(np.int64) - 1
-            of_others = among_others[ratings.items[part], own_levels]
-            of_users.append(
-                summed(ways.evidence(of_others, np.eye(levels)[own_levels]), ratings.counts[users])
-            )
-        return cls(among_others, of_items, ways.fitted(np.concatenate(of_users)))
+            likelihoods = np.eye(ratings.scale.levels)[ratings.levels[part].astype(np.int64) - 1]
+            of_others = self.of_ratings(ratings.items[part], ratings.levels[part])
+            of_users.append(summed(self.unfitted.evidence(of_others, likelihoods), ratings.counts[users]))
+        return self.unfitted.fitted(np.concatenate(of_users))
 
     def given_others(
         self, shares: Floats, likelihoods: Floats, counts: Ints, weight: float = TOLD_BY_OTHERS

@@ -74,18 +74,18 @@ class Popularity:
             log_weights = np.log(np.maximum(weights, 1e-300))
         return cls(log_odds, log_weights)
 
-    def given_others(self, log_odds: Floats, ratios: Floats) -> Floats:
+    def given_others(self, is_rated: Bools, ratios: Floats) -> Floats:
         """Return the log odds of cells given all that is said of their user but of the cell itself.
 
-        ``log_odds``, ``ratios``, shape (users, items): before anything is seen, and the log likelihood ratio
-        of what is said of each cell.
+        ``is_rated``, ``ratios``, shape (users, items): which cells are rated, and the log likelihood ratio of
+        what is said of each.
         """
         gains = np.expm1(ratios)
-        chances = [scipy.special.expit(log_odds + shift) for shift in _SHIFTS]
+        chances = [np.where(is_rated, *scipy.special.expit(self.log_odds + shift)[::-1]) for shift in _SHIFTS]
         fits = np.stack([np.log1p(chance * gains).sum(axis=1) for chance in chances])
         fits += self.log_weights[:, None]
         fits -= fits.max(axis=0)
-        rated, total = np.zeros_like(log_odds), np.zeros_like(log_odds)
+        rated, total = np.zeros_like(gains), np.zeros_like(gains)
         for chance, fit in zip(chances, np.exp(fits), strict=True):
             weight = fit[:, None] / (1 + chance * gains)
             rated += weight * chance
@@ -124,8 +124,8 @@ class Membership(Attack):
         for rated, odds in _weighed(view, truth, users):
             places = np.rint((np.clip(odds, -_LARGEST, _LARGEST) + _LARGEST) / _FINEST).astype(np.int64)
             for ranking, classes in zip(counts, places, strict=True):
-                for row, side in enumerate((~rated, rated)):
-                    ranking[row] += np.bincount(classes[side], minlength=counts.shape[2])
+                # A million classes take longer to go through than the cells of a block.
+                np.add.at(ranking.ravel(), classes + counts.shape[2] * rated, 1.0)
         curves = []
         for non_members, members in counts:
             occur = np.flatnonzero(non_members + members)
@@ -196,7 +196,7 @@ def _weighed(view: ServerView | None, truth: Ratings, n_users: int) -> Iterator[
             ratio, odds[2] = (
                 np.clip(log_rated, *_RANGE) - np.clip(logs[0], *_RANGE) for log_rated in (of_items, of_all)
             )
-            odds[1] = popularity.given_others(prior, ratio) + ratio
+            odds[1] = popularity.given_others(rated, ratio) + ratio
         yield rated.ravel(), odds.reshape(3, -1)
 
 

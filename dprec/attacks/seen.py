@@ -8,7 +8,7 @@ worst case, since this is what private protocols estimate.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import singledispatch
+from functools import reduce, singledispatch
 from typing import Self
 
 import numpy as np
@@ -159,11 +159,19 @@ class Weighed:
     """The cells of some users, as an attacker weighs them."""
 
     users: slice
-    log_likelihoods: Floats
-    """Of what is seen, for "not rated" and each level, against what was to be expected of the cell; shape
-    (1 + levels, users, items)."""
+    logs: Floats
+    """Log likelihoods of what is seen, for "not rated" and each level; shape (1 + levels, users, items)."""
+    log_max: Floats
+    expected: Floats
+    """Log likelihood of the likelier of rated or not, and how likely it is what is seen, beside that, before
+    it is; shape (users, items)."""
     rated: Floats
     """Probability that each is rated; shape (users, items)."""
+
+    @property
+    def log_likelihoods(self) -> Floats:
+        """Those of what is seen against what was to be expected of the cell; shape as `logs`."""
+        return self.logs - self.log_max - np.log(self.expected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,9 +226,9 @@ class ServerView:
             log_rated = np.logaddexp.reduce(logs[1:] + shares, axis=0)
             log_max = np.maximum(log_rated, logs[0])
             # Rounds that contradict each other, some with an item and some without it, say nothing of it.
-            logs, log_rated, log_max = (
-                np.where(np.isneginf(log_max), 0.0, log_values) for log_values in (logs, log_rated, log_max)
-            )
+            contradicted = np.isneginf(log_max)
+            for log_values in (logs, log_rated, log_max):
+                log_values[..., contradicted] = 0.0
             if_not, if_rated = np.exp(logs[0] - log_max), np.exp(log_rated - log_max)
             gains = if_rated - if_not
             fits = [
@@ -231,12 +239,12 @@ class ServerView:
             shifts = _SHIFTS @ weights / weights.sum(axis=0)
             prior = scipy.special.expit(odds + shifts[:, None])
             expected = if_not + prior * gains
-            yield Weighed(users, logs - log_max - np.log(expected), prior * if_rated / expected)
+            yield Weighed(users, logs, log_max, expected, prior * if_rated / expected)
 
     def log_likelihoods(self, users: slice) -> Floats:
         """Return those of what is seen of the cells of some users, shape (1 + levels, users, items)."""
         n_items = self.background.popularity.size
-        return np.sum([part.of_users(users, n_items) for part in self.parts], axis=0)
+        return reduce(np.add, (part.of_users(users, n_items) for part in self.parts))
 
 
 def _of_users(observed: Observations, n_users: int) -> CellAnswers | None:
