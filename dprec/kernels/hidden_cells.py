@@ -10,13 +10,15 @@ _LEAST = 1e-300
 def count_symbols(
     counts: Written[Table[Floats]], owners: Int32s, others: Int32s, bin_of: Ints, symbols: Uint8s, kinds: int
 ) -> None:
-    """Count the symbols of each owner by bin and kind of symbol, flat."""
+    """Count the symbols of each owner by bin and kind of symbol, flat; all cells were of the first kind."""
     for cell in range(owners.size):
-        counts[owners[cell], bin_of[others[cell]] * kinds + symbols[cell]] += 1.0
+        first = bin_of[others[cell]] * kinds
+        counts[owners[cell], first] -= 1.0
+        counts[owners[cell], first + symbols[cell]] += 1.0
 
 
 @compiled
-def add_evidence(
+def sum_evidence(
     slopes: Written[Table[Floats]],
     information: Written[Table[Floats]],
     latent: Table[Floats],
@@ -29,7 +31,7 @@ def add_evidence(
     derivatives: Table[Floats],
     reach: float,
 ) -> None:
-    """Add the slopes of owners' log likelihoods by propensity and latent rating, and Fisher's information.
+    """Write the slopes of owners' log likelihoods by propensity and latent rating, and Fisher's information.
 
     ``latent``: by bin; ``shares``: of rated cells, by bin and node, flat, and ``masses`` those of the nodes;
     ``counts``: as from `count_symbols`; ``likelihoods``, ``derivatives``: Pr(symbol | latent rating, rated)
@@ -39,6 +41,7 @@ def add_evidence(
     last = likelihoods.shape[0] - 1
     step = 2 * reach / last
     for owner in range(latent.shape[0]):
+        by_propensities, by_latents, propensities, both, latents = 0.0, 0.0, 0.0, 0.0, 0.0
         for bin in range(sizes.size):
             place = (latent[owner, bin] + reach) / step
             if not place > 0.0:  # nor is what is no number
@@ -57,9 +60,11 @@ def add_evidence(
                     share = shares[owner, bin * masses.size + node]
                     weight = masses[node] / max(unrated[symbol] + share * rise, _LEAST)
                     by_propensity, by_latent = share * (1 - share) * rise, share * slope
-                    slopes[owner, 0] += weight * count * by_propensity
-                    slopes[owner, 1] += weight * count * by_latent
+                    by_propensities += weight * count * by_propensity
+                    by_latents += weight * count * by_latent
                     weight *= sizes[bin]
-                    information[owner, 0] += weight * by_propensity * by_propensity
-                    information[owner, 1] += weight * by_propensity * by_latent
-                    information[owner, 2] += weight * by_latent * by_latent
+                    propensities += weight * by_propensity * by_propensity
+                    both += weight * by_propensity * by_latent
+                    latents += weight * by_latent * by_latent
+        slopes[owner, 0], slopes[owner, 1] = by_propensities, by_latents
+        information[owner, 0], information[owner, 1], information[owner, 2] = propensities, both, latents

@@ -101,8 +101,8 @@ class HiddenReports:
         from dprec.kernels.hidden_cells import count_symbols
 
         counts = np.zeros((owners, sizes.size, self.unrated.size))
+        counts[:, :, 0] = sizes
         count_symbols(counts.reshape(owners, -1), *cells, bin_of, self.symbols, self.unrated.size)
-        counts[:, :, 0] = sizes - counts[:, :, 1:].sum(axis=2)
         return counts
 
     def given(self, latent: Floats, cuts: Floats, variance: float = 0.0) -> tuple[Floats, Floats]:
@@ -243,13 +243,13 @@ def _solved(
     """Solve one side given the bins of the other side and the symbols counted by bin."""
     from scipy.special import expit
 
-    from dprec.kernels.hidden_cells import add_evidence
+    from dprec.kernels.hidden_cells import sum_evidence
 
-    slopes, information = np.zeros((len(counts), 2)), np.zeros((len(counts), 3))
+    slopes, information = np.empty((len(counts), 2)), np.empty((len(counts), 3))
     at = side.means[:, None, :] + others.means
     propensities = at[..., :1] + _NODES * np.sqrt(side.covariances[:, :1, :1])
     flat = (len(counts), -1)
-    add_evidence(
+    sum_evidence(
         slopes,
         information,
         np.ascontiguousarray(at[..., 1]),
