@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 
-from dprec.arrays import AnyInts, Floats
+from dprec.arrays import AnyInts, Floats, rows_of
 from dprec.completion.base import Completion, means_of
 from dprec.completion.factors import BiasedFactors, inner_products
 from dprec.completion.matrix_factorization import naming_iteration
@@ -163,7 +163,8 @@ class SparsePlusLowRank:
     @cached_property
     def _dense(self) -> Floats:
         dense: Floats = self.left @ self.right.T
-        dense += self.sparse.toarray()
+        cells = rows_of(np.diff(self.sparse.indptr)) * dense.shape[1] + self.sparse.indices
+        np.add.at(dense.ravel(), cells, self.sparse.data)
         return dense
 
     @cached_property
