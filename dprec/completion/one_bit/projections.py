@@ -66,7 +66,7 @@ class NuclearProjection:
         values = np.sqrt(np.maximum(squares[::-1], 0.0))
         threshold = singular_value_threshold(values, self.radius)
         if threshold == 0.0:
-            return matrix
+            return matrix.copy()
         count = np.count_nonzero(values > threshold) + _SPARE
         leading = spanned(matrix, vectors[:, ::-1][:, :count])
         return self._lowered(leading, singular_value_threshold(leading.values, self.radius))
@@ -89,25 +89,19 @@ def project_bounded(matrix: Floats, radius: float, bound: float) -> Floats:
     sections 5.1 and 3.4.1). Scaling removes the difference that remains at the end, so that both
     constraints hold exactly.
     """
+    from dprec.kernels.directions import move_within, weigh
+
     project = NuclearProjection(radius)
     inside = project(matrix)
     if np.abs(inside).max(initial=0.0) <= bound:
         return inside
     clipped = np.clip(inside, -bound, bound)
-    dual, target, penalty = np.zeros_like(matrix), np.empty_like(matrix), _PENALTY
+    previous, dual, target = np.empty_like(matrix), np.zeros_like(matrix), np.empty_like(matrix)
+    penalty, given = _PENALTY, matrix.ravel()
     for iteration in range(1, 1001):
-        # (matrix + penalty (clipped - dual)) / (1 + penalty), in place: new pages would take as long.
-        np.subtract(clipped, dual, out=target)
-        target *= penalty
-        target += matrix
-        target /= 1 + penalty
-        inside, previous = project(target), clipped
-        relaxed = _RELAXATION * inside
-        relaxed += (1 - _RELAXATION) * clipped
-        clipped = relaxed + dual
-        np.clip(clipped, -bound, bound, out=clipped)
-        relaxed -= clipped
-        dual += relaxed
+        weigh(target.ravel(), given, clipped.ravel(), dual.ravel(), penalty)
+        inside, previous, clipped = project(target), clipped, previous
+        move_within(clipped.ravel(), dual.ravel(), previous.ravel(), inside.ravel(), _RELAXATION, bound)
         if iteration % _CHECK_EVERY:
             continue
         gap, movement = np.abs(inside - clipped).max(), np.abs(clipped - previous).max()

@@ -52,16 +52,18 @@ class Link:
         chances = expit(x) if self.sigma is None else ndtr(np.asarray(x) / self.sigma)
         return np.asarray(chances, dtype=np.float64)
 
-    def log_probability(self, x: Floats) -> Floats:
-        """Return log h(x); log(1 - h(x)) is the same at -x."""
+    def log_probabilities(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return log h(x), and log(1 - h(x)), which is the same at -x."""
         from scipy.special import log_ndtr
 
         if self.sigma is None:
-            return -np.logaddexp(0.0, -np.asarray(x, dtype=np.float64))
-        return np.asarray(log_ndtr(np.asarray(x) / self.sigma), dtype=np.float64)
+            # What both add to their larger part is the same, and takes long.
+            added = np.logaddexp(0.0, -np.abs(x))
+            return -(np.maximum(-x, 0.0) + added), -(np.maximum(x, 0.0) + added)
+        return log_ndtr(x / self.sigma), log_ndtr(-x / self.sigma)
 
     def hazard(self, x: Floats) -> Floats:
-        """Return h'(x) / h(x), the derivative of `log_probability`."""
+        """Return h'(x) / h(x), the derivative of log h(x)."""
         from scipy.special import erfcx
 
         if self.sigma is None:
@@ -181,8 +183,9 @@ class SignLikelihood:
         if self.offset is not None:
             entries = entries + self.offset
         with np.errstate(divide="ignore"):
-            plus = np.log(self.given_plus) + self.link.log_probability(entries)
-            minus = np.log(self.given_minus) + self.link.log_probability(-entries)
+            plus, minus = self.link.log_probabilities(entries)
+            plus += np.log(self.given_plus)
+            minus += np.log(self.given_minus)
         likelihood = np.logaddexp(plus, minus)
         share = np.exp(plus - likelihood)
         slopes = (1 - share) * self.link.hazard(-entries) - share * self.link.hazard(entries)
@@ -285,25 +288,26 @@ def minimise_bounded(
     ``tolerance``: the copies' distance, and the gradient left, over the matrix's norm, of an optimum.
     Projections start from the last one's singular vectors; an optimum is one by a whole decomposition too.
     """
+    from dprec.kernels.directions import relax
+
     observed, project, bound = (ball.rows, ball.columns), NuclearProjection(ball.radius), ball.bound
     assert bound is not None, "entries without a bound"
-    within, inside, dual = ball.zero(), ball.zero(), ball.zero()
-    value, slopes = likelihood.value_and_slopes(within[observed])
+    within, inside, dual, target = (ball.zero() for _ in range(4))
+    entries = within[observed]
+    value, slopes = likelihood.value_and_slopes(entries)
     objectives, curvature = [value], likelihood.link.largest_curvature
     penalty, residual = _PENALTY * curvature, np.inf
     reason: StopReason = "iterations"
     while reason != "optimal" and len(objectives) <= iterations:
         # The next X: near the other copy, likelier at the observed entries, and within +-alpha.
-        beside = inside - dual
-        pull = penalty * beside[observed] + curvature * within[observed] - slopes
-        beside[observed] = pull / (penalty + curvature)
-        within = np.clip(beside, -bound, bound, out=beside)
-        value, slopes = likelihood.value_and_slopes(within[observed])
+        np.subtract(inside, dual, out=within)
+        pull = penalty * within[observed] + curvature * entries - slopes
+        within[observed] = pull / (penalty + curvature)
+        relax(target.ravel(), within.ravel(), inside.ravel(), dual.ravel(), _RELAXATION, bound)
+        entries = within[observed]
+        value, slopes = likelihood.value_and_slopes(entries)
         if not np.isfinite(value):
             raise RunError(f"one-bit completion diverged in iteration {len(objectives)}: {value}")
-        target = _RELAXATION * within
-        target += (1 - _RELAXATION) * inside
-        target += dual
         previous, inside = inside, project(target)
         factor = 1.0
         if len(objectives) % _CHECK_EVERY == 0 or len(objectives) == iterations:
@@ -315,7 +319,9 @@ def minimise_bounded(
             # Brings the distance of the copies and the movement of Z nearer to each other.
             if max(gap, movement) > _UNBALANCED * min(gap, movement):
                 factor = 2.0 if gap > movement else 0.5
-        penalty, dual = penalty * factor, (target - inside) / factor
+        penalty *= factor
+        np.subtract(target, inside, out=dual)
+        dual /= factor
         objectives.append(value)
         progress("completing", len(objectives) - 1, iterations)
     norm = float(np.linalg.norm(within, "nuc"))
