@@ -49,8 +49,8 @@ class NuclearProjection:
     right_vectors: Floats | None = None
     """What is known of those that count; None for a whole decomposition."""
 
-    def __call__(self, matrix: Floats) -> Floats:
-        """Return a matrix of the ball near a matrix; the closest by a whole decomposition.
+    def __call__(self, matrix: Floats, out: Floats | None = None) -> Floats:
+        """Return, in ``out``, a matrix of the ball near a matrix; the closest by a whole decomposition.
 
         Otherwise the leading singular vectors are those of the last matrix after one subspace iteration. The
         whole matrix is decomposed where not all that remain are among them.
@@ -61,25 +61,25 @@ class NuclearProjection:
             leading = refined(matrix, self.right_vectors)
             threshold = singular_value_threshold(leading.values, self.radius)
             if threshold >= leading.values[-1] and threshold > 0:
-                return self._lowered(leading, threshold)
+                return self._lowered(leading, threshold, out)
         squares, vectors = scipy.linalg.eigh(gram(matrix))
         values = np.sqrt(np.maximum(squares[::-1], 0.0))
         threshold = singular_value_threshold(values, self.radius)
         if threshold == 0.0:
-            return matrix.copy()
+            return np.positive(matrix, out=out)
         count = np.count_nonzero(values > threshold) + _SPARE
         leading = spanned(matrix, vectors[:, ::-1][:, :count])
-        return self._lowered(leading, singular_value_threshold(leading.values, self.radius))
+        return self._lowered(leading, singular_value_threshold(leading.values, self.radius), out)
 
-    def whole(self, matrix: Floats) -> Floats:
-        """Return the closest matrix of the ball."""
+    def whole(self, matrix: Floats, out: Floats | None = None) -> Floats:
+        """Return, in ``out``, the closest matrix of the ball."""
         self.right_vectors = None
-        return self(matrix)
+        return self(matrix, out)
 
-    def _lowered(self, leading: LowRank, threshold: float) -> Floats:
+    def _lowered(self, leading: LowRank, threshold: float, out: Floats | None) -> Floats:
         lowered = leading.lowered(threshold)
         self.right_vectors = leading.right[:, : lowered.rank + _SPARE]
-        return (lowered.left * lowered.values) @ lowered.right.T
+        return np.matmul(lowered.left * lowered.values, lowered.right.T, out=out)
 
 
 def project_bounded(matrix: Floats, radius: float, bound: float) -> Floats:
@@ -100,13 +100,13 @@ def project_bounded(matrix: Floats, radius: float, bound: float) -> Floats:
     penalty, given = _PENALTY, matrix.ravel()
     for iteration in range(1, 1001):
         weigh(target.ravel(), given, clipped.ravel(), dual.ravel(), penalty)
-        inside, previous, clipped = project(target), clipped, previous
+        inside, previous, clipped = project(target, inside), clipped, previous
         move_within(clipped.ravel(), dual.ravel(), previous.ravel(), inside.ravel(), _RELAXATION, bound)
         if iteration % _CHECK_EVERY:
             continue
         gap, movement = np.abs(inside - clipped).max(), np.abs(clipped - previous).max()
         if max(gap, movement) <= _ADMM_TOLERANCE * bound:
-            inside = project.whole(target)
+            inside = project.whole(target, inside)
             if np.abs(inside - clipped).max() <= _ADMM_TOLERANCE * bound:
                 break
         # Long steps lead far out of the box, and no single penalty suits the whole way back.

@@ -292,7 +292,7 @@ def minimise_bounded(
 
     observed, project, bound = (ball.rows, ball.columns), NuclearProjection(ball.radius), ball.bound
     assert bound is not None, "entries without a bound"
-    within, inside, dual, target = (ball.zero() for _ in range(4))
+    within, inside, previous, dual, target = (ball.zero() for _ in range(5))
     entries = within[observed]
     value, slopes = likelihood.value_and_slopes(entries)
     objectives, curvature = [value], likelihood.link.largest_curvature
@@ -308,12 +308,12 @@ def minimise_bounded(
         value, slopes = likelihood.value_and_slopes(entries)
         if not np.isfinite(value):
             raise RunError(f"one-bit completion diverged in iteration {len(objectives)}: {value}")
-        previous, inside = inside, project(target)
+        previous, inside = inside, project(target, previous)
         factor = 1.0
         if len(objectives) % _CHECK_EVERY == 0 or len(objectives) == iterations:
             gap, movement, residual = _residuals(within, inside, previous, penalty)
             if residual <= tolerance and _nuclear(within) <= ball.radius * (1 + _EXCESS * tolerance):
-                inside = project.whole(target)
+                inside = project.whole(target, inside)
                 gap, movement, residual = _residuals(within, inside, previous, penalty)
                 reason = "optimal" if residual <= tolerance else reason
             # Brings the distance of the copies and the movement of Z nearer to each other.
