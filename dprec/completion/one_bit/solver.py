@@ -293,8 +293,7 @@ def minimise_bounded(
     observed, project, bound = (ball.rows, ball.columns), NuclearProjection(ball.radius), ball.bound
     assert bound is not None, "entries without a bound"
     within, inside, previous, dual, target = (ball.zero() for _ in range(5))
-    entries = within[observed]
-    value, slopes = likelihood.value_and_slopes(entries)
+    value, slopes = likelihood.value_and_slopes(entries := within[observed])
     objectives, curvature = [value], likelihood.link.largest_curvature
     penalty, residual = _PENALTY * curvature, np.inf
     reason: StopReason = "iterations"
@@ -304,8 +303,7 @@ def minimise_bounded(
         pull = penalty * within[observed] + curvature * entries - slopes
         within[observed] = pull / (penalty + curvature)
         relax(target.ravel(), within.ravel(), inside.ravel(), dual.ravel(), _RELAXATION, bound)
-        entries = within[observed]
-        value, slopes = likelihood.value_and_slopes(entries)
+        value, slopes = likelihood.value_and_slopes(entries := within[observed])
         if not np.isfinite(value):
             raise RunError(f"one-bit completion diverged in iteration {len(objectives)}: {value}")
         previous, inside = inside, project(target, previous)
@@ -319,9 +317,7 @@ def minimise_bounded(
             # Brings the distance of the copies and the movement of Z nearer to each other.
             if max(gap, movement) > _UNBALANCED * min(gap, movement):
                 factor = 2.0 if gap > movement else 0.5
-        penalty *= factor
-        np.subtract(target, inside, out=dual)
-        dual /= factor
+        penalty, dual = penalty * factor, np.divide(np.subtract(target, inside, dual), factor, dual)
         objectives.append(value)
         progress("completing", len(objectives) - 1, iterations)
     norm = float(np.linalg.norm(within, "nuc"))
