@@ -247,15 +247,18 @@ class Posterior:
         return cls(pull, root, system)
 
     def at(self, across: Floats) -> tuple[Floats, Floats]:
-        """Return how far other latent ratings are moved, and how much of their variance is explained."""
+        """Return how far other latent ratings are moved, and how much of their variance is explained.
+
+        ``across``: their covariances with the ratings, shape (batch, others, ratings); it is overwritten.
+        """
         from scipy.linalg.lapack import dtrtrs
 
         moved = (across @ self.pull[:, :, None])[:, :, 0]
-        scaled = across * self.root[:, None, :]
+        across *= self.root[:, None, :]
         # Each row b becomes the x of R^T x = b, for the factors R of `_factor_and_solve`.
-        for factor, rows in zip(self.factor, scaled, strict=True):
+        for factor, rows in zip(self.factor, across, strict=True):
             dtrtrs(factor.T, rows.T, lower=True, overwrite_b=True)
-        return moved, np.einsum("bqn,bqn->bq", scaled, scaled)
+        return moved, np.einsum("bqn,bqn->bq", across, across)
 
 
 def _factor_and_solve(systems: Floats, sides: Floats) -> None:
