@@ -8,7 +8,7 @@ from dprec.kernels.compilation import Table, Written, compiled
 _PARITY = np.uint64(0x1BD11BDAA9FC1A22)
 _ROTATIONS = tuple(np.uint64(bits) for bits in (16, 42, 12, 31, 16, 32, 24, 21))
 _STEPS = tuple(np.uint64(step) for step in range(6))
-_BITS, _HALF, _NOTHING = np.uint64(64), np.uint64(32), np.uint64(0)
+_BITS, _HALF, _NOTHING, _ONE = np.uint64(64), np.uint64(32), np.uint64(0), np.uint64(1)
 _LANES, _LANE_OF, _PLACE_OF = np.uint64(0xFFFF), np.uint64(3), np.uint64(4)
 
 
@@ -182,3 +182,26 @@ def sample(
                 chosen[row, slot] = cell
                 slot += 1
                 point += distances[row] * ((passed - 1 - point) // distances[row] + 1)
+
+
+@compiled
+def look_up_numbers(
+    numbers: Written[Int32s],
+    words: Uint64s,
+    column_bits: np.uint64,
+    limits: Uint64s,
+    own: Int32s,
+    other: Int32s,
+) -> int:
+    """Write the number of each word's column: its own where the rest is below a limit, or else the other one.
+
+    Return how many words are at their limit, which a further one decides.
+    """
+    rest_bits, undecided = _BITS - column_bits, 0
+    for place in range(words.size):
+        column = words[place] >> rest_bits
+        rest = words[place] & ((_ONE << rest_bits) - _ONE)
+        numbers[place] = own[column] if rest < limits[column] else other[column]
+        if rest == limits[column]:
+            undecided += 1
+    return undecided

@@ -58,15 +58,17 @@ class DrawTable:
         ``second_words`` gives a further word for the draws, less than one in 2**32, that their first does not
         decide.
         """
-        rest_bits = np.uint64(_WORD_BITS - self.column_bits)
-        column = (random_words >> rest_bits).astype(np.intp)
-        fraction = random_words & ((np.uint64(1) << rest_bits) - np.uint64(1))
-        limit = self.high[column]
-        is_own = fraction < limit
-        undecided = np.flatnonzero(fraction == limit)
-        if undecided.size:
-            is_own[undecided] = second_words(undecided) < self.low[column[undecided]]
-        numbers: Int32s = np.where(is_own, self.own[column], self.other[column])
+        from dprec.kernels.draws import look_up_numbers
+
+        bits, numbers = np.uint64(self.column_bits), np.empty(random_words.size, dtype=np.int32)
+        if look_up_numbers(numbers, random_words, bits, self.high, self.own, self.other):
+            rest_bits = np.uint64(_WORD_BITS) - bits
+            columns = (random_words >> rest_bits).astype(np.intp)
+            rest = random_words & ((np.uint64(1) << rest_bits) - np.uint64(1))
+            undecided = np.flatnonzero(rest == self.high[columns])
+            columns = columns[undecided]
+            is_own = second_words(undecided) < self.low[columns]
+            numbers[undecided] = np.where(is_own, self.own[columns], self.other[columns])
         return numbers
 
 
