@@ -93,7 +93,8 @@ def unpack_vectors(reports: Sequence[bytes], size: int, bits: int) -> tuple[Bool
     pieces = Pieces.of(reports)
     complete = pieces.sizes == -(-size * bits // 8)
     valid, rows = FixedFields(size, (1 << bits) - 1).decode(pieces)
-    return valid & complete, np.where(complete[:, None], rows, 0)
+    rows[~complete] = 0
+    return valid & complete, rows
 
 
 def pack_vector(words: NDArray[np.unsignedinteger], bits: int) -> bytes:

@@ -437,7 +437,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
             valid[block], rows = unpack_vectors(pieces[block], size, bits)
             if bounds is not None:
                 valid[block] &= [bounds.hold(centred(row.astype(np.uint64), bits)) for row in rows]
-            total += rows[valid[block]].astype(np.uint64).sum(axis=0)
+            total += rows[valid[block]].view(np.uint64).sum(axis=0)
         return valid, Aggregate(reduced(total, bits).astype(np.int64), None, int(valid.sum()))
 
     def summed(
