@@ -151,3 +151,15 @@ def test_draws_are_the_same_where_nothing_is_compiled() -> None:
         np.testing.assert_array_equal(drawn[0], drawn[1])
         assert np.unique(drawn[0]).size > 1
         assert not draw(drawn[0], indices, keys[:1], bits)
+
+
+@pytest.mark.parametrize("module", BOTH)
+def test_numbers_are_those_of_a_words_column_and_words_at_a_limit_are_counted(module: ModuleType) -> None:
+    limits = np.array([0, 5, 2**62 - 1, 2**61], dtype=np.uint64)
+    own, other = np.arange(4, dtype=np.int32), np.arange(10, 14, dtype=np.int32)
+    columns = np.array([0, 1, 1, 2, 3, 3], dtype=np.uint64)
+    rests = np.array([0, 4, 5, 2**62 - 1, 2**61 - 1, 2**61 + 1], dtype=np.uint64)
+    numbers = np.empty(6, dtype=np.int32)
+    words_of_columns = (columns << np.uint64(62)) | rests
+    assert module.look_up_numbers(numbers, words_of_columns, np.uint64(2), limits, own, other) == 3
+    assert numbers.tolist() == [10, 1, 11, 12, 3, 13]
