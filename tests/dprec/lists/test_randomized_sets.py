@@ -86,3 +86,11 @@ def test_a_table_counts_for_next_to_nothing_without_tastes_and_for_more_the_more
         assert shares[0] < 0.3
         assert shares[0] < shares[1] < shares[2]
         assert shares[2] > 1.0
+
+
+def test_what_answers_add_to_pairs_of_small_sets_is_not_taken_for_tastes() -> None:
+    random = np.random.default_rng(7)
+    likely = random.gamma(0.5, 1.0, 300)
+    sets = random.random((3_000, 300)) < 1.7 * likely / likely.sum()
+    for seed in range(4):
+        assert randomized_sets.list_model(reported(sets, 4.0, seed), None, None).table.share < 1.0
