@@ -56,7 +56,10 @@ _LEAST_SUM = 0.01
 _MOST_HAVING = 0.95
 """Of the users, who have an item at most."""
 
-_STEPS_OF_FACTORS = 60
+_STEPS_OF_FACTORS, _STEPS_OF_NEWTON = 60, 20
+
+_SMALLEST_TOTAL = 1e-6
+"""Least that users add to pairs, in the mean."""
 
 _TINY = 1e-300
 
@@ -314,12 +317,26 @@ def departure_of_sum(noisy: Floats, deviation: float, users: int) -> float:
     """
     items = _items_of(noisy)
     cells = noisy[_off_diagonal(items)]
-    # Who has n items of the table adds about the root of 2 to the cells of each with all others, and the
-    # squares of what everybody adds are the users: so much does a pair weigh in the mean.
+    # Who has several items of the table adds about the root of 2 to the cells of each with all others.
     having = _symmetric(cells, items).sum(axis=1) / (math.sqrt(2) * users)
-    weight = users / max(float(cells.sum()), users)
-    departs, _ = departure(cells, deviation**2, weight, having)
+    departs, _ = departure(cells, deviation**2, _weight_of_pairs(float(cells.sum()), users), having)
     return departs - _UNEVEN
+
+
+def _weight_of_pairs(total: float, users: int) -> float:
+    """Return what a user adds to a pair, in the mean, given what all users add to all of them; at most 1.
+
+    The squares of it add up to the users who have a pair. So many would if numbers of items had a Poisson
+    distribution, of which about the root of 2 times the total is what is beyond the first item; they are
+    fewer where some have many more items than others.
+    """
+    total = max(total, _SMALLEST_TOTAL * users)
+    beyond = math.sqrt(2) * total / users
+    mean = beyond + 1
+    for _ in range(_STEPS_OF_NEWTON):
+        mean -= (mean - 1 + math.exp(-mean) - beyond) / (1 - math.exp(-mean))
+    with_pairs = 1 - (1 + mean) * math.exp(-mean)
+    return min(users * with_pairs / total, 1.0)
 
 
 def departure(cells: Floats, noise: Floats | float, weight: float, having: Floats) -> tuple[float, float]:

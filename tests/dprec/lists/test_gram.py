@@ -182,3 +182,13 @@ def test_pairs_depart_by_the_variance_of_ratios_to_what_popularity_explains() ->
     assert gram.departure(np.zeros(0), 0.25, 0.5, np.zeros(1))[0] == 0.0
     # Nearly all users have an item: less varies, but not nothing.
     assert gram.departure(cells, 1e-9, 0.5, np.full(4, 2.0))[0] < departed + 1
+
+
+@pytest.mark.parametrize("mean", [0.3, 2.0, 30.0])
+def test_the_weight_of_a_pair_is_hardly_more_than_that_of_the_sets_whether_few_or_all_have_one(mean: float) -> None:
+    sizes = np.random.default_rng(8).poisson(mean, 50_000).astype(float)
+    sizes = sizes[sizes > 1]
+    weights = 1 / np.sqrt(DIAGONAL**2 * sizes + sizes * (sizes - 1) / 2)
+    total, squares = (float((each * sizes * (sizes - 1) / 2).sum()) for each in (weights, weights**2))
+    assert 0.97 < gram._weight_of_pairs(total, 50_000) / (squares / total) < 1.25
+    assert 0.9 < gram._weight_of_pairs(-1.0, 50_000) <= 1.0
