@@ -185,7 +185,9 @@ def test_pairs_depart_by_the_variance_of_ratios_to_what_popularity_explains() ->
 
 
 @pytest.mark.parametrize("mean", [0.3, 2.0, 30.0])
-def test_the_weight_of_a_pair_is_hardly_more_than_that_of_the_sets_whether_few_or_all_have_one(mean: float) -> None:
+def test_the_weight_of_a_pair_is_hardly_more_than_that_of_the_sets_whether_few_or_all_have_one(
+    mean: float,
+) -> None:
     sizes = np.random.default_rng(8).poisson(mean, 50_000).astype(float)
     sizes = sizes[sizes > 1]
     weights = 1 / np.sqrt(DIAGONAL**2 * sizes + sizes * (sizes - 1) / 2)
