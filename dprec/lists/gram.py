@@ -310,17 +310,20 @@ def _by_popularity(cells: Floats, popularity: Floats) -> Floats:
     return fitted
 
 
-def departure_of_sum(noisy: Floats, deviation: float, users: int) -> float:
+def departure_of_sum(noisy: Floats, deviation: float, users: int, most: float = 1.0) -> float:
     """Return the `departure` of a noisy sum of pairs, 0 for tables without tastes, or below.
 
-    For ``noisy`` and ``deviation`` see `denoised_table`; ``users`` contributed to it, with norm 1.
+    For ``noisy`` and ``deviation`` see `denoised_table`; ``users`` contributed to it, with norm 1 at most,
+    and ``most`` to a pair.
     """
     items = _items_of(noisy)
     cells = noisy[_off_diagonal(items)]
     # Who has several items of the table adds about the root of 2 to the cells of each with all others.
     having = _symmetric(cells, items).sum(axis=1) / (math.sqrt(2) * users)
-    departs, _ = departure(cells, deviation**2, _weight_of_pairs(float(cells.sum()), users), having)
-    return departs - _UNEVEN
+    weight = min(_weight_of_pairs(float(cells.sum()), users), most)
+    departs, _ = departure(cells, deviation**2, weight, having)
+    # Sets of all sizes weigh alike as far as small ones add more to a pair.
+    return departs - _UNEVEN * most
 
 
 def _weight_of_pairs(total: float, users: int) -> float:

@@ -575,7 +575,7 @@ class SetServer(LimitedServer):
         self.popularity[pairs.items] = popularity
         coherent = settings.coherent_share if options.coherent_share is None else options.coherent_share
         table = denoised_table(sums, noise, popularity, coherent, of_another=found)
-        departs = departure_of_sum(sums, noise, users)
+        departs = departure_of_sum(sums, noise, users, pairs.most)
         share = min(settings.share_by(departs), MOST_BESIDE_GROUPS if options.groups else LARGEST)
         if options.groups and found and not share:
             # Groups of a table that shows nothing would count for nothing.

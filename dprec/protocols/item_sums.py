@@ -38,12 +38,22 @@ class PairSum:
     fewest: int
     """Items that every set counts as having at least."""
 
+    @property
+    def most(self) -> float:
+        """What a user adds to a number at most."""
+        return 1.0 if self.fewest == 1 else float(pair_weights(np.array([self.fewest]))[0])
+
     def release(self, device: SummedDevice, round_index: int) -> Release:
         """Return the sum of a round."""
         size = self.items.size
-        most = 1.0 if self.fewest == 1 else float(pair_weights(np.array([self.fewest]))[0])
         return Release(
-            device, round_index, pairs_of(size), size, most=most, fewest=self.fewest, honestly=self._honest
+            device,
+            round_index,
+            pairs_of(size),
+            size,
+            most=self.most,
+            fewest=self.fewest,
+            honestly=self._honest,
         )
 
     def _honest(self, counts: Ints) -> Floats:
