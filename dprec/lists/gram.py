@@ -96,8 +96,8 @@ class GramSettings:
 
     popularity_share: float
     """Part of the budget that goes to popularity, of mu squared, or of the users where nobody is trusted:
-    noise grows by 1 / sqrt(share) in both. 0 where all items take part in the table, whose diagonal tells
-    their popularity; 1 where there is no table.
+    noise grows by 1 / sqrt(share) in both. 0 where all items take part in the table, which tells their
+    popularity; 1 where there is no table.
     """
     table_items: int
     """How many of the most popular items take part in the table."""
@@ -152,7 +152,7 @@ def table_items(tau: float, n_items: int, *, content: bool, most_numbers: int | 
     """
     ruled = GramSettings.of(tau, n_items, content=content).table_items
     if most_numbers is not None:
-        ruled = min(ruled, (math.isqrt(8 * most_numbers + 1) - 1) // 2)
+        ruled = min(ruled, _items_of(most_numbers))
     return min(ruled, n_items)
 
 
@@ -225,8 +225,9 @@ def popularity_of_pairs(noisy: Floats, deviation: float) -> Floats:
     noisy, deviation
         As for `denoised_table`.
     """
-    items = _items_of(noisy)
-    sums = noisy[~_off_diagonal(items)] + _symmetric(noisy[_off_diagonal(items)], items).sum(axis=1)
+    items = _items_of(noisy.size)
+    off = _off_diagonal(items)
+    sums = noisy[~off] + _symmetric(noisy[off], items).sum(axis=1)
     sums = np.maximum(sums, max(float(sums.mean()), deviation) * _LEAST_SUM)
     return joined_popularity(sums, deviation * math.sqrt(items), noisy, deviation)
 
@@ -272,7 +273,7 @@ def denoised_table(
     of_another : bool, optional
         Whether the popularity was estimated from another sum, which then counts as much as this one's.
     """
-    items = _items_of(noisy)
+    items = _items_of(noisy.size)
     rows, columns = np.triu_indices(items, 1)
     off = _off_diagonal(items)
     popularity = _popularity(noisy[~off] / DIAGONAL, deviation / DIAGONAL, estimate, of_another)
@@ -316,7 +317,7 @@ def departure_of_sum(noisy: Floats, deviation: float, users: int, most: float = 
     For ``noisy`` and ``deviation`` see `denoised_table`; ``users`` contributed to it, with norm 1 at most,
     and ``most`` to a pair.
     """
-    items = _items_of(noisy)
+    items = _items_of(noisy.size)
     cells = noisy[_off_diagonal(items)]
     # Who has several items of the table adds about the root of 2 to the cells of each with all others.
     having = _symmetric(cells, items).sum(axis=1) / (math.sqrt(2) * users)
@@ -424,9 +425,9 @@ def regularised_inverse(table: DenoisedTable, ridge: float) -> Floats:
     return (inverse + inverse.T) / 2
 
 
-def _items_of(noisy: Floats) -> int:
-    """Return how many items a table has whose upper triangle is given."""
-    return (math.isqrt(8 * noisy.size + 1) - 1) // 2
+def _items_of(cells: int) -> int:
+    """Return how many items a table has at most whose upper triangle has so many cells."""
+    return (math.isqrt(8 * cells + 1) - 1) // 2
 
 
 def _off_diagonal(items: int) -> Bools:

@@ -112,15 +112,14 @@ def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: in
     pairs[np.diag_indices(items.size)] = DIAGONAL * popularity[items]
     noisy = unit * pairs[np.triu_indices(items.size)]
     table = denoised_table(noisy, deviation, unit * popularity[items], settings.coherent_share)
-    share = settings.share_by(_departure(pairs, counts[items], users, variance)) * (
-        1.0 if catalogue is None else _BESIDE_CONTENT
-    )
+    share = settings.share_by(_least_departure(pairs, counts[items], users, variance))
+    share *= 1.0 if catalogue is None else _BESIDE_CONTENT
     ridge = users * (0.018 + 36 * tau / math.sqrt(1 - settings.popularity_share))
     sent = PairTable.of(items.astype(np.int32), table, _RIDGE * ridge, min(share, LARGEST))
     return ListModel.of(popularity, catalogue, sent)
 
 
-def _departure(pairs: Floats, counts: Floats, users: int, variance: float) -> float:
+def _least_departure(pairs: Floats, counts: Floats, users: int, variance: float) -> float:
     """Return how far pairs depart from popularity, at least: what is beyond a standard error.
 
     Of the noise of a pair (`unbiased_pairs`), what is in step with popularity is none of the departure: it is
