@@ -1,4 +1,4 @@
-"""Judges the rules of lists by sums: dprec/lists/gram.py, dprec/lists/groups.py and dprec/protocols/gram.py.
+"""Judges rules of lists by sums: dprec/protocols/gram.py, and gram.py, departures.py and groups.py of lists.
 
 NAME is one of RULES: numbers of GramSettings, the share of groups, the ridge, and constants; of what is
 public about items `variances` of `PublicKernels`, and of `public-start`, in dprec/lists/products.py,
@@ -29,8 +29,8 @@ from dprec.arrays import Floats
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.datasets import Dataset, LightGCN
+from dprec.lists import departures, groups, products, public_kernels
 from dprec.lists import gram as rules
-from dprec.lists import groups, products, public_kernels
 from dprec.lists.gram import GramSettings
 from dprec.lists.popular import numbers_at, stages_of
 from dprec.metrics import Hits
@@ -206,7 +206,7 @@ RULES: Mapping[str, Callable[[float], AbstractContextManager[object]]] = {
     ),
     "MOST_BESIDE_GROUPS": lambda by: scaled(by, (gram, "MOST_BESIDE_GROUPS")),
     "_PER_DEPARTURE": lambda by: scaled(by, (rules, "_PER_DEPARTURE")),
-    "_UNEVEN": lambda by: scaled(by, (rules, "_UNEVEN")),
+    "_UNEVEN": lambda by: scaled(by, (departures, "_UNEVEN")),
     "_PER_GROUP": lambda by: scaled(by, (groups, "_PER_GROUP")),
     "_LEAST_ABOVE_NOISE": lambda by: scaled(by, (rules, "_LEAST_ABOVE_NOISE")),
     "variances": lambda by: scaled(by, (public_kernels, "CATEGORIES"), (public_kernels, "NUMBERS")),

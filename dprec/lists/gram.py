@@ -47,30 +47,11 @@ _MOST_WEIGHT = 16.0
 _PER_DEPARTURE = 50.0
 """What a standard deviation of the scores by weights counts for at most, over how far pairs depart."""
 
-_UNEVEN = 0.02
-"""What sets without tastes depart by: those with many items have more of the unpopular ones."""
-
 _LEAST_SUM = 0.01
 """Least that the cells of an item add up to, over the mean of all items."""
 
-_MOST_HAVING = 0.95
-"""Of the users, who have an item at most."""
-
-_STEPS_OF_FACTORS, _STEPS_OF_NEWTON = 60, 20
-
-_SMALLEST_TOTAL = 1e-6
-"""Least that users add to pairs, in the mean."""
-
-_TINY = 1e-300
-
 _SMALLEST_TAU = 1e-5
 """Noise below which nothing changes."""
-
-_STRONG_TASTES = 0.3
-"""Departure from which on less of a ridge is best."""
-
-_FEW_USERS = 1000
-"""Users up to whom sampling matters for a ridge as it does for MovieLens 100K."""
 
 LARGEST_TAU = 8e-3
 """Noise with which the whole budget is better spent on popularity."""
@@ -122,9 +103,10 @@ class GramSettings:
         return cls(share, table_items, weight, 0.4 if tau > _NOISY_TAU else 0.0)
 
     def share_by(self, departs: float) -> float:
-        """Return what a standard deviation of the scores by weights counts for, given the `departure`.
+        """Return what a standard deviation of the scores by weights counts for, given how far pairs depart.
 
-        A table that shows no tastes is no reason to rank otherwise than by popularity.
+        That is the variance of `dprec.lists.departures`: a table without tastes is no reason to rank
+        otherwise than by popularity.
         """
         return min(self.share_of_weights, _PER_DEPARTURE * max(departs, 0.0))
 
@@ -141,7 +123,7 @@ def popularity_share(tau: float, items: int, *, content: bool) -> float:
         return max(0.5 * math.sqrt(tau / 5e-3), min(tau / 5.5e-3, 0.9))
     many = min(max(math.log2(items / _MANY_ITEMS), 0.0), 1.0)
     noisy = min(max(math.log(tau / _LITTLE_TAU, 3), 0.0), 1.0)
-    return min(0.1 + 0.4 * (tau / 5e-3) ** 2 + 0.2 * many * noisy, 0.9)
+    return min(0.1 + 0.2 * (tau / 5e-3) ** 2 + 0.2 * many * noisy, 0.9)
 
 
 def table_items(tau: float, n_items: int, *, content: bool, most_numbers: int | None = None) -> int:
@@ -152,7 +134,7 @@ def table_items(tau: float, n_items: int, *, content: bool, most_numbers: int | 
     """
     ruled = GramSettings.of(tau, n_items, content=content).table_items
     if most_numbers is not None:
-        ruled = min(ruled, _items_of(most_numbers))
+        ruled = min(ruled, items_of(most_numbers))
     return min(ruled, n_items)
 
 
@@ -202,7 +184,7 @@ def joined_popularity(estimate: Floats, estimate_deviation: float, noisy: Floats
     deviation : float
         Standard deviation of a cell's noise.
     """
-    table = _symmetric(noisy[_off_diagonal(estimate.size)], estimate.size)
+    table = symmetric_table(noisy[off_diagonal(estimate.size)], estimate.size)
     factor = estimate * math.sqrt(max(float(estimate @ table @ estimate), 1e-12)) / float(estimate @ estimate)
     for _ in range(20):
         others = factor @ factor - factor**2
@@ -225,9 +207,9 @@ def popularity_of_pairs(noisy: Floats, deviation: float) -> Floats:
     noisy, deviation
         As for `denoised_table`.
     """
-    items = _items_of(noisy.size)
-    off = _off_diagonal(items)
-    sums = noisy[~off] + _symmetric(noisy[off], items).sum(axis=1)
+    items = items_of(noisy.size)
+    off = off_diagonal(items)
+    sums = noisy[~off] + symmetric_table(noisy[off], items).sum(axis=1)
     sums = np.maximum(sums, max(float(sums.mean()), deviation) * _LEAST_SUM)
     return joined_popularity(sums, deviation * math.sqrt(items), noisy, deviation)
 
@@ -273,9 +255,9 @@ def denoised_table(
     of_another : bool, optional
         Whether the popularity was estimated from another sum, which then counts as much as this one's.
     """
-    items = _items_of(noisy.size)
+    items = items_of(noisy.size)
     rows, columns = np.triu_indices(items, 1)
-    off = _off_diagonal(items)
+    off = off_diagonal(items)
     popularity = _popularity(noisy[~off] / DIAGONAL, deviation / DIAGONAL, estimate, of_another)
     cells = noisy[off]
     by_popularity = _by_popularity(cells, popularity)
@@ -283,9 +265,9 @@ def denoised_table(
     table = np.zeros(cells.size)
     for share, expected in ((1 - coherent_share, means), (coherent_share, by_popularity)):
         if share:
-            unexplained = above_noise(_symmetric(cells - expected, items), deviation)[rows, columns]
+            unexplained = above_noise(symmetric_table(cells - expected, items), deviation)[rows, columns]
             table += share * np.maximum(expected + unexplained, _LEAST * by_popularity)
-    return DenoisedTable(_symmetric(table, items), popularity)
+    return DenoisedTable(symmetric_table(table, items), popularity)
 
 
 def _popularity(noisy: Floats, deviation: float, estimate: Floats, of_another: bool) -> Floats:
@@ -311,79 +293,6 @@ def _by_popularity(cells: Floats, popularity: Floats) -> Floats:
     return fitted
 
 
-def departure_of_sum(noisy: Floats, deviation: float, users: int, most: float = 1.0) -> float:
-    """Return the `departure` of a noisy sum of pairs, 0 for tables without tastes, or below.
-
-    For ``noisy`` and ``deviation`` see `denoised_table`; ``users`` contributed to it, with norm 1 at most,
-    and ``most`` to a pair.
-    """
-    items = _items_of(noisy.size)
-    cells = noisy[_off_diagonal(items)]
-    # Who has several items of the table adds about the root of 2 to the cells of each with all others.
-    having = _symmetric(cells, items).sum(axis=1) / (math.sqrt(2) * users)
-    weight = min(_weight_of_pairs(float(cells.sum()), users), most)
-    departs, _ = departure(cells, deviation**2, weight, having)
-    # Sets of all sizes weigh alike as far as small ones add more to a pair.
-    return departs - _UNEVEN * most
-
-
-def _weight_of_pairs(total: float, users: int) -> float:
-    """Return what a user adds to a pair, in the mean, given what all users add to all of them; at most 1.
-
-    The squares of it add up to the users who have a pair. So many would if numbers of items had a Poisson
-    distribution, of which about the root of 2 times the total is what is beyond the first item; they are
-    fewer where some have many more items than others.
-    """
-    total = max(total, _SMALLEST_TOTAL * users)
-    beyond = math.sqrt(2) * total / users
-    mean = beyond + 1
-    for _ in range(_STEPS_OF_NEWTON):
-        mean -= (mean - 1 + math.exp(-mean) - beyond) / (1 - math.exp(-mean))
-    with_pairs = 1 - (1 + mean) * math.exp(-mean)
-    return min(users * with_pairs / total, 1.0)
-
-
-def departure(cells: Floats, noise: Floats | float, weight: float, having: Floats) -> tuple[float, float]:
-    """Return how far pairs depart from what popularity explains, and the standard error of that.
-
-    It is the variance of their ratios to it, unbiased: what noise and sampling explain is taken off, so it is
-    about 0, or below, without tastes. Pairs count by the inverse of the variance with which they tell it.
-
-    Parameters
-    ----------
-    cells : ndarray, shape (pairs,)
-        Noisy sums over the users who have both items: the upper triangle by rows, without the diagonal.
-    noise : ndarray, shape (pairs,), or float
-        The variance of their noise, above 0.
-    weight : float
-        What a user adds to a cell, in the mean.
-    having : ndarray, shape (items,)
-        Part of the users who have an item; clipped.
-    """
-    rows, columns = np.triu_indices(having.size, 1)
-    factors = _factors(np.maximum(_symmetric(cells, having.size).sum(axis=1), 0.0))
-    expected = factors[rows] * factors[columns]
-    # Who has an item hardly varies where nearly all have it, and neither do its pairs.
-    lacking = 1 - np.clip(having, 0.0, _MOST_HAVING)
-    variances = noise + weight * expected * lacking[rows] * lacking[columns]
-    precisions = (expected / variances) ** 2
-    total = max(float(precisions @ expected**2), _TINY)
-    return float(precisions @ ((cells - expected) ** 2 - variances)) / total, math.sqrt(2 / total)
-
-
-def _factors(sums: Floats) -> Floats:
-    """Return a number for each item, whose products with those of all others add up to given sums.
-
-    They have a least, a part of their mean. Shape (items,).
-    """
-    factors = sums / math.sqrt(max(float(sums.sum()), _TINY))
-    for _ in range(_STEPS_OF_FACTORS):
-        others = factors.sum() - factors
-        factors = (factors + sums / np.maximum(others, _TINY)) / 2
-        factors = np.maximum(factors, _LEAST * factors.mean())
-    return factors
-
-
 def above_noise(table: Floats, deviation: float) -> Floats:
     """Return the part of a symmetric table whose eigenvalues stand above those of noise.
 
@@ -402,19 +311,6 @@ def _edge(deviation: float, items: int) -> float:
     return 2 * deviation * math.sqrt(items)
 
 
-def ridge_of(noisy: Floats, deviation: float, users: int, departs: float) -> float:
-    """Return the ridge of the regression of items on items, in the table's unit.
-
-    It grows with the noise, and with the root of what a user adds to the table: more where sets are large.
-    Over the users it falls with their number, as sampling tells less of few, and with strong tastes, whose
-    `departure_of_sum` is given. `benchmarks/choosing/list_settings.py` judges it; for the arguments see
-    `denoised_table`.
-    """
-    fewer = min(max((_FEW_USERS / users) ** 0.65, 0.1), 1.0)
-    strength = max(departs / _STRONG_TASTES, 1.0)
-    return 0.0045 * fewer / strength * math.sqrt(users * max(float(noisy.sum()), users)) + 6 * deviation
-
-
 def regularised_inverse(table: DenoisedTable, ridge: float) -> Floats:
     """Return the inverse of the table with a ridge, symmetric, shape (items, items).
 
@@ -425,19 +321,19 @@ def regularised_inverse(table: DenoisedTable, ridge: float) -> Floats:
     return (inverse + inverse.T) / 2
 
 
-def _items_of(cells: int) -> int:
+def items_of(cells: int) -> int:
     """Return how many items a table has at most whose upper triangle has so many cells."""
     return (math.isqrt(8 * cells + 1) - 1) // 2
 
 
-def _off_diagonal(items: int) -> Bools:
+def off_diagonal(items: int) -> Bools:
     """Return which cells of an upper triangle are of two items, shape (cells,)."""
     rows, columns = np.triu_indices(items)
     pairs: Bools = rows != columns
     return pairs
 
 
-def _symmetric(cells: Floats, items: int) -> Floats:
+def symmetric_table(cells: Floats, items: int) -> Floats:
     """Return the table whose upper triangle without the diagonal is given, its diagonal 0."""
     table = np.zeros((items, items))
     table[np.triu_indices(items, 1)] = cells

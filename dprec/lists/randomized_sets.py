@@ -11,12 +11,12 @@ import numpy as np
 
 from dprec.arrays import Floats, Ints
 from dprec.catalogue import Catalogue
+from dprec.lists.departures import departure
 from dprec.lists.gram import (
     DIAGONAL,
     LARGEST_TAU,
     GramSettings,
     denoised_table,
-    departure,
     popular_items,
     popularity_estimate,
 )
@@ -27,9 +27,9 @@ _MOST_ITEMS = 2048
 """Items of a table by rule: one of so many takes devices 4 MB to receive."""
 
 _RIDGE = 1.0
-"""What a ridge is multiplied by that is larger than `ridge_of`: sets are not normalised, so few users with
-many items tell most of what the table says. benchmarks/choosing/randomized_sets.py judges it, and
-`_BESIDE_CONTENT`.
+"""What a ridge is multiplied by that is larger than that of `dprec.lists.departures`: sets are not
+normalised, so few users with many items tell most of what the table says. It is judged by
+benchmarks/choosing/randomized_sets.py, as `_BESIDE_CONTENT` is.
 """
 
 _BESIDE_CONTENT = 0.5
@@ -114,7 +114,7 @@ def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: in
     table = denoised_table(noisy, deviation, unit * popularity[items], settings.coherent_share)
     share = settings.share_by(_least_departure(pairs, counts[items], users, variance))
     share *= 1.0 if catalogue is None else _BESIDE_CONTENT
-    ridge = users * (0.018 + 36 * tau / math.sqrt(1 - settings.popularity_share))
+    ridge = users * (0.018 + 24 * tau / math.sqrt(1 - settings.popularity_share))
     sent = PairTable.of(items.astype(np.int32), table, _RIDGE * ridge, min(share, LARGEST))
     return ListModel.of(popularity, catalogue, sent)
 
@@ -141,5 +141,5 @@ def _least_departure(pairs: Floats, counts: Floats, users: int, variance: float)
     having = np.minimum(larger * counts / users, 1.0)
     by_one = counts * (1 - having)
     noise = users * variance**2 + variance * (by_one[rows] + by_one[columns])
-    departs, error = departure(cells, noise, 1.0, having)
-    return departs - error
+    departed = departure(cells, noise, 1.0, having)
+    return departed.variance - departed.error

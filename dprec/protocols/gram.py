@@ -24,18 +24,17 @@ from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.components import Options, option
 from dprec.errors import SettingError, within
+from dprec.lists.departures import departure_of_sum, ridge_of
 from dprec.lists.gram import (
     LARGEST_TAU,
     MOST_ITEMS,
     GramSettings,
     denoised_table,
-    departure_of_sum,
     joined_popularity,
     joined_sums,
     popular_items,
     popularity_of_pairs,
     popularity_share,
-    ridge_of,
     table_items,
     worth_a_table,
 )
@@ -575,14 +574,14 @@ class SetServer(LimitedServer):
         self.popularity[pairs.items] = popularity
         coherent = settings.coherent_share if options.coherent_share is None else options.coherent_share
         table = denoised_table(sums, noise, popularity, coherent, of_another=found)
-        departs = departure_of_sum(sums, noise, users, pairs.most)
-        share = min(settings.share_by(departs), MOST_BESIDE_GROUPS if options.groups else LARGEST)
+        departed = departure_of_sum(sums, noise, users, pairs.most)
+        share = min(settings.share_by(departed.variance), MOST_BESIDE_GROUPS if options.groups else LARGEST)
         if options.groups and found and not share:
             # Groups of a table that shows nothing would count for nothing.
             self.tasteless, self.device = (sums, noise), replace(self.device, again=True)
         elif options.groups:
             self.device = replace(self.device, groups=self._groups_by(table.pairs))
-        self.table = PairTable.of(pairs.items, table, ridge_of(sums, noise, users, departs), share)
+        self.table = PairTable.of(pairs.items, table, ridge_of(sums, noise, users, departed), share)
 
     def _learn_groups(self, round_index: int, sums: Floats, noise: float, users: int) -> None:
         groups = self.device.known_groups

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import Floats, Ints, offsets
-from dprec.lists.gram import DIAGONAL, DenoisedTable, departure_of_sum, ridge_of, table_items
+from dprec.lists.departures import departure_of_sum, ridge_of
+from dprec.lists.gram import DIAGONAL, DenoisedTable, table_items
 from dprec.lists.groups import LIFT_STEP, MOST_GROUPS, ItemGroups
 from dprec.lists.model import POPULARITY_STEP, ROOTS_STEP, ListModel, PairTable
 from dprec.protocols import gram
@@ -124,8 +125,8 @@ def test_without_noise_the_weights_are_those_of_the_regression() -> None:
     server, devices = played(protocol, make.profiles_of_sets(sets), POSITIVE)
     vectors = contributed(sets.indptr, sets.indices, ITEMS).vectors(pairs(ITEMS))
     sums = np.bincount(vectors.rows, vectors.numbers[:, 0] * UNIT, ITEMS * (ITEMS + 1) // 2)
-    departs = departure_of_sum(sums, 1e-9, USERS)
-    weights = weights_of_exact_sums(sets, ridge_of(sums, 0.0, USERS, departs))
+    departed = departure_of_sum(sums, 1e-9, USERS)
+    weights = weights_of_exact_sums(sets, ridge_of(sums, 0.0, USERS, departed))
     assert np.allclose(server.table.weights, weights, atol=0.01)
     assert np.allclose(devices[-1].model.table.weights, weights, atol=0.03)
 
