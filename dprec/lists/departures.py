@@ -55,6 +55,11 @@ class Departure:
     sampling: float
     """What sampling alone would have ratios vary by, which is no part of the variance."""
 
+    @property
+    def least(self) -> float:
+        """What of the variance is beyond a standard error: 0 for most tables without tastes, or below."""
+        return self.variance - self.error
+
     def ridge(self, users: int) -> float:
         """Return the ridge without noise of the regression of items on items, in the table's unit.
 

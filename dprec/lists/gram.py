@@ -105,8 +105,8 @@ class GramSettings:
     def share_by(self, departs: float) -> float:
         """Return what a standard deviation of the scores by weights counts for, given how far pairs depart.
 
-        That is the variance of `dprec.lists.departures`: a table without tastes is no reason to rank
-        otherwise than by popularity.
+        That is the least of `dprec.lists.departures`: a table without tastes is no reason to rank otherwise
+        than by popularity.
         """
         return min(self.share_of_weights, _PER_DEPARTURE * max(departs, 0.0))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dprec.arrays import Floats, Ints
 from dprec.catalogue import Catalogue
-from dprec.lists.departures import departure
+from dprec.lists.departures import Departure, departure
 from dprec.lists.gram import (
     DIAGONAL,
     LARGEST_TAU,
@@ -112,15 +112,15 @@ def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: in
     pairs[np.diag_indices(items.size)] = DIAGONAL * popularity[items]
     noisy = unit * pairs[np.triu_indices(items.size)]
     table = denoised_table(noisy, deviation, unit * popularity[items], settings.coherent_share)
-    share = settings.share_by(_least_departure(pairs, counts[items], users, variance))
+    share = settings.share_by(_departure(pairs, counts[items], users, variance).least)
     share *= 1.0 if catalogue is None else _BESIDE_CONTENT
     ridge = users * (0.018 + 24 * tau / math.sqrt(1 - settings.popularity_share))
     sent = PairTable.of(items.astype(np.int32), table, _RIDGE * ridge, min(share, LARGEST))
     return ListModel.of(popularity, catalogue, sent)
 
 
-def _least_departure(pairs: Floats, counts: Floats, users: int, variance: float) -> float:
-    """Return how far pairs depart from popularity, at least: what is beyond a standard error.
+def _departure(pairs: Floats, counts: Floats, users: int, variance: float) -> Departure:
+    """Return how far pairs depart from popularity.
 
     Of the noise of a pair (`unbiased_pairs`), what is in step with popularity is none of the departure: it is
     noise of the popularity of one of the items, by which pairs are held.
@@ -141,5 +141,4 @@ def _least_departure(pairs: Floats, counts: Floats, users: int, variance: float)
     having = np.minimum(larger * counts / users, 1.0)
     by_one = counts * (1 - having)
     noise = users * variance**2 + variance * (by_one[rows] + by_one[columns])
-    departed = departure(cells, noise, 1.0, having)
-    return departed.variance - departed.error
+    return departure(cells, noise, 1.0, having)

@@ -12,9 +12,9 @@ from dprec.lists.gram import DIAGONAL, GramSettings
 from tests.pair_tables import noisy_table, planted
 
 
-def departs(cells: Floats, noise: float, users: int, having: Floats) -> tuple[float, float]:
+def departs(cells: Floats, noise: float, users: int, having: Floats) -> tuple[float, float, float]:
     found = departures.departure(cells, noise, users / cells.sum(), having)
-    return found.variance, found.error
+    return found.variance, found.error, found.least
 
 
 def test_without_tastes_pairs_depart_by_chance_alone() -> None:
@@ -24,7 +24,7 @@ def test_without_tastes_pairs_depart_by_chance_alone() -> None:
     random = np.random.default_rng(5)
     expected = popularity[rows] * popularity[columns]
     expected *= 4_000 / expected.sum()
-    found = np.empty((2, 200, 2))
+    found = np.empty((2, 200, 3))
     for draw in range(200):
         # Pairs weigh a half each.
         noisy = 0.5 * random.poisson(2 * expected) + deviation * random.standard_normal(expected.size)
@@ -40,6 +40,11 @@ def test_without_tastes_pairs_depart_by_chance_alone() -> None:
     assert (np.abs(variances.mean(axis=1) - wanted) < 6 * errors + 0.002).all()
     assert (errors < 0.002).all()
     np.testing.assert_allclose(variances.std(axis=1)[0], told[0], rtol=0.35)
+    # As fitting takes about a standard error, a fiftieth is beyond one, and a sixth above 0: more than 20 of
+    # 200 are with probability 2e-7.
+    beyond = (found[:, :, 2] > 0).sum(axis=1)
+    assert beyond[0] <= 20
+    assert beyond[1] == 200
 
 
 def test_a_table_has_next_to_no_say_without_tastes_and_some_with_them() -> None:
@@ -50,7 +55,7 @@ def test_a_table_has_next_to_no_say_without_tastes_and_some_with_them() -> None:
         for deviation in (0.01, 2.0):
             noisy, _ = noisy_table(sets, deviation)
             departed = departures.departure_of_sum(noisy, deviation, sets.shape[0])
-            assert lowest <= settings.share_by(departed.variance) <= highest
+            assert lowest <= settings.share_by(departed.least) <= highest
 
 
 def test_pairs_depart_by_the_variance_of_ratios_to_what_popularity_explains() -> None:
