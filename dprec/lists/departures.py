@@ -31,6 +31,9 @@ _SMALLEST_TOTAL = 1e-6
 
 _TINY = 1e-300
 
+_UNSURE = 0.1
+"""Part of what sampling has ratios vary by that may be wrong, as where a popularity is known by few users."""
+
 _RIDGE_OF_SAMPLING = 0.05
 """A ridge over the users, where pairs vary by sampling as they do by tastes."""
 
@@ -57,8 +60,11 @@ class Departure:
 
     @property
     def least(self) -> float:
-        """What of the variance is beyond a standard error: 0 for most tables without tastes, or below."""
-        return self.variance - self.error
+        """What of the variance is beyond its error, and beyond what may be more of sampling.
+
+        It is 0 for most tables without tastes, or below.
+        """
+        return self.variance - self.error - _UNSURE * self.sampling
 
     def ridge(self, users: int) -> float:
         """Return the ridge without noise of the regression of items on items, in the table's unit.

@@ -98,6 +98,10 @@ def test_the_weight_of_a_pair_is_hardly_more_than_that_of_the_sets_whether_few_o
     assert 0.9 < departures._weight_of_pairs(-1.0, 50_000) <= 1.0
 
 
+def test_the_least_is_beyond_the_error_and_a_tenth_of_sampling() -> None:
+    assert Departure(0.5, 0.01, 0.2).least == pytest.approx(0.47)
+
+
 def test_the_ridge_is_as_large_as_sampling_is_beside_tastes_whatever_the_users() -> None:
     of_sets = Departure(0.5, 0.01, 0.2)
     assert of_sets.ridge(100) == pytest.approx(2.0)
