@@ -195,7 +195,13 @@ def setting(name: str, factor: float) -> AbstractContextManager[object]:
     return returning(GramSettings, "of", lambda own: replace(own, **{name: factor * getattr(own, name)}))
 
 
+CONSTANTS: tuple[tuple[Any, str], ...] = (
+    *((rules, name) for name in ("_PER_DEPARTURE", "_LEAST_ABOVE_NOISE")),
+    *((departures, name) for name in ("_UNEVEN", "_UNSURE", "_MOST_RIDGE")),
+    *((gram, "MOST_BESIDE_GROUPS"), (groups, "_PER_GROUP"), (products, "_RIDGE"), (products, "_PARTS")),
+)
 RULES: Mapping[str, Callable[[float], AbstractContextManager[object]]] = {
+    **{own[1]: partial(lambda own, by: scaled(by, own), own) for own in CONSTANTS},
     "popularity_share": lambda by: returning(gram, "popularity_share", lambda share: min(by * share, 0.9)),
     "table_items": lambda by: returning(rules, "table_items", lambda items: math.ceil(by * items)),
     "share_of_weights": lambda by: setting("share_of_weights", by),
@@ -204,15 +210,8 @@ RULES: Mapping[str, Callable[[float], AbstractContextManager[object]]] = {
     "groups_share": lambda by: returning(
         PairTableOptions, "grouped", lambda table: replace(table, groups_share=by * table.groups_share)
     ),
-    "MOST_BESIDE_GROUPS": lambda by: scaled(by, (gram, "MOST_BESIDE_GROUPS")),
-    "_PER_DEPARTURE": lambda by: scaled(by, (rules, "_PER_DEPARTURE")),
-    "_UNEVEN": lambda by: scaled(by, (departures, "_UNEVEN")),
-    "_PER_GROUP": lambda by: scaled(by, (groups, "_PER_GROUP")),
-    "_LEAST_ABOVE_NOISE": lambda by: scaled(by, (rules, "_LEAST_ABOVE_NOISE")),
     "variances": lambda by: scaled(by, (public_kernels, "CATEGORIES"), (public_kernels, "NUMBERS")),
     "tastes": lambda by: returning(public_start, "share_of_tastes", lambda share: by * share),
-    "_RIDGE": lambda by: scaled(by, (products, "_RIDGE")),
-    "_PARTS": lambda by: scaled(by, (products, "_PARTS")),
     "COLUMNS": lambda by: scaled(by, (products, "COLUMNS"), (public_start, "COLUMNS")),
 }
 """What multiplies a number by a factor, while a protocol is played."""

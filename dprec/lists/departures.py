@@ -38,13 +38,13 @@ _RIDGE_OF_SAMPLING = 0.05
 """A ridge over the users, where pairs vary by sampling as they do by tastes."""
 
 _MOST_RIDGE = 30.0
-"""Ridge without noise at most, where sampling hides tastes."""
+"""What sampling makes of a ridge at most."""
 
 _LEAST_RIDGE = 4.5e-4
-"""Ridge without noise at least, over what users add to the table, whose tastes are never all different."""
+"""Least ridge without noise, over the geometric mean of the users and of what they add to the table."""
 
 _RIDGE_OF_NOISE = 7.0
-"""A ridge over the deviation of a cell's noise, besides."""
+"""What a ridge has besides, over the deviation of a cell's noise."""
 
 
 @dataclass(frozen=True)
@@ -52,31 +52,23 @@ class Departure:
     """How far pairs depart from what popularity explains."""
 
     variance: float
-    """Of the ratios of pairs to it. It is unbiased, so about 0, or below, without tastes."""
+    """Of the ratios of pairs to it, less that of noise and sampling: about 0, or below, without tastes."""
     error: float
-    """Standard error of that variance."""
+    """Standard error of that variance where there are no tastes."""
     sampling: float
     """What sampling alone would have ratios vary by, which is no part of the variance."""
 
     @property
-    def least(self) -> float:
+    def lower_bound(self) -> float:
         """What of the variance is beyond its error, and beyond what may be more of sampling.
 
-        It is 0 for most tables without tastes, or below.
+        It is below 0 for most tables without tastes.
         """
         return self.variance - self.error - _UNSURE * self.sampling
 
-    def ridge(self, users: int) -> float:
-        """Return the ridge without noise of the regression of items on items, in the table's unit.
-
-        Weights between items have about the variance of the ratios, and the more of theirs is sampling, the
-        more of a ridge they want; twice the users have half the sampling, and the same ridge.
-        """
-        return min(_RIDGE_OF_SAMPLING * users * self.sampling / max(self.variance, _TINY), _MOST_RIDGE)
-
 
 def departure_of_sum(noisy: Floats, deviation: float, users: int, most: float = 1.0) -> Departure:
-    """Return the departure of a noisy sum of pairs, whose variance is 0 for tables without tastes, or below.
+    """Return the departure of a noisy sum of pairs, less what uneven sets make of its variance.
 
     For ``noisy`` and ``deviation`` see `dprec.lists.gram.denoised_table`; ``users`` contributed to it, with
     norm 1 at most, and ``most`` to a pair.
@@ -119,7 +111,7 @@ def departure(cells: Floats, noise: Floats | float, weight: float, having: Float
     noise : ndarray, shape (pairs,), or float
         The variance of their noise, above 0.
     weight : float
-        What a user adds to a cell, in the mean.
+        What a user adds to a cell, in the mean, above 0.
     having : ndarray, shape (items,)
         Part of the users who have an item; clipped.
     """
@@ -133,9 +125,9 @@ def departure(cells: Floats, noise: Floats | float, weight: float, having: Float
     precisions = (expected / variances) ** 2
     total = max(float(precisions @ expected**2), _TINY)
     variance = float(precisions @ ((cells - expected) ** 2 - variances)) / total
-    # As pairs would count without noise, so that noise does not choose among them.
-    without_noise = expected / varying
-    sampling = float(without_noise.sum()) / max(float(without_noise @ without_noise), _TINY)
+    # Squared, they are how pairs count without noise, which is to choose none of them here.
+    weights = expected / varying
+    sampling = float(weights.sum()) / max(float(weights @ weights), _TINY)
     return Departure(variance, math.sqrt(2 / total), sampling)
 
 
@@ -146,16 +138,20 @@ def _factors(sums: Floats) -> Floats:
     """
     factors = sums / math.sqrt(max(float(sums.sum()), _TINY))
     for _ in range(_STEPS_OF_FACTORS):
-        others = factors.sum() - factors
-        factors = (factors + sums / np.maximum(others, _TINY)) / 2
+        others = np.maximum(factors.sum() - factors, _LEAST * factors.mean() + _TINY)
+        factors = (factors + sums / others) / 2
         factors = np.maximum(factors, _LEAST * factors.mean())
     return factors
 
 
 def ridge_of(noisy: Floats, deviation: float, users: int, departed: Departure) -> float:
-    """Return the ridge of the regression of items on items, in the table's unit.
+    """Return the ridge of the regression of items on items, for contributions of norm 1.
 
-    `benchmarks/choosing/list_settings.py` judges it; for the arguments see `departure_of_sum`.
+    Weights between items vary as ratios of pairs do, and the more sampling there is beside tastes, the more
+    of a ridge they want; twice the users have half the sampling, and want the same. Few pairs, and very many
+    users, set it bounds. `benchmarks/choosing/list_settings.py` judges it; for the arguments see
+    `departure_of_sum`.
     """
+    by_sampling = _RIDGE_OF_SAMPLING * users * departed.sampling / max(departed.variance, _TINY)
     least = _LEAST_RIDGE * math.sqrt(users * max(float(noisy.sum()), users))
-    return max(departed.ridge(users), least) + _RIDGE_OF_NOISE * deviation
+    return max(min(by_sampling, _MOST_RIDGE), least) + _RIDGE_OF_NOISE * deviation

@@ -105,8 +105,8 @@ class GramSettings:
     def share_by(self, departs: float) -> float:
         """Return what a standard deviation of the scores by weights counts for, given how far pairs depart.
 
-        That is the least of `dprec.lists.departures`: a table without tastes is no reason to rank otherwise
-        than by popularity.
+        That is the lower bound of `dprec.lists.departures`: a table without tastes is no reason to rank
+        otherwise than by popularity.
         """
         return min(self.share_of_weights, _PER_DEPARTURE * max(departs, 0.0))
 
@@ -123,7 +123,7 @@ def popularity_share(tau: float, items: int, *, content: bool) -> float:
         return max(0.5 * math.sqrt(tau / 5e-3), min(tau / 5.5e-3, 0.9))
     many = min(max(math.log2(items / _MANY_ITEMS), 0.0), 1.0)
     noisy = min(max(math.log(tau / _LITTLE_TAU, 3), 0.0), 1.0)
-    return min(0.1 + 0.2 * (tau / 5e-3) ** 2 + 0.2 * many * noisy, 0.9)
+    return 0.1 + 0.2 * (tau / 5e-3) ** 2 + 0.2 * many * noisy
 
 
 def table_items(tau: float, n_items: int, *, content: bool, most_numbers: int | None = None) -> int:

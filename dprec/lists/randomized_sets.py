@@ -27,9 +27,9 @@ _MOST_ITEMS = 2048
 """Items of a table by rule: one of so many takes devices 4 MB to receive."""
 
 _RIDGE = 1.0
-"""What a ridge is multiplied by that is larger than that of `dprec.lists.departures`: sets are not
-normalised, so few users with many items tell most of what the table says. It is judged by
-benchmarks/choosing/randomized_sets.py, as `_BESIDE_CONTENT` is.
+"""What the ridge is multiplied by. It is not that of `dprec.lists.departures`: sets are not normalised, so
+few users with many items tell most of what the table says. benchmarks/choosing/randomized_sets.py judges it,
+and `_BESIDE_CONTENT`.
 """
 
 _BESIDE_CONTENT = 0.5
@@ -112,7 +112,7 @@ def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: in
     pairs[np.diag_indices(items.size)] = DIAGONAL * popularity[items]
     noisy = unit * pairs[np.triu_indices(items.size)]
     table = denoised_table(noisy, deviation, unit * popularity[items], settings.coherent_share)
-    share = settings.share_by(_departure(pairs, counts[items], users, variance).least)
+    share = settings.share_by(_departure(pairs, counts[items], users, variance).lower_bound)
     share *= 1.0 if catalogue is None else _BESIDE_CONTENT
     ridge = users * (0.018 + 24 * tau / math.sqrt(1 - settings.popularity_share))
     sent = PairTable.of(items.astype(np.int32), table, _RIDGE * ridge, min(share, LARGEST))

@@ -14,7 +14,7 @@ from tests.pair_tables import noisy_table, planted
 
 def departs(cells: Floats, noise: float, users: int, having: Floats) -> tuple[float, float, float]:
     found = departures.departure(cells, noise, users / cells.sum(), having)
-    return found.variance, found.error, found.least
+    return found.variance, found.error, found.lower_bound
 
 
 def test_without_tastes_pairs_depart_by_chance_alone() -> None:
@@ -40,22 +40,32 @@ def test_without_tastes_pairs_depart_by_chance_alone() -> None:
     assert (np.abs(variances.mean(axis=1) - wanted) < 6 * errors + 0.002).all()
     assert (errors < 0.002).all()
     np.testing.assert_allclose(variances.std(axis=1)[0], told[0], rtol=0.35)
-    # As fitting takes about a standard error, a fiftieth is beyond one, and a sixth above 0: more than 20 of
-    # 200 are with probability 2e-7.
-    beyond = (found[:, :, 2] > 0).sum(axis=1)
-    assert beyond[0] <= 20
-    assert beyond[1] == 200
+    assert (found[1, :, 2] > 0).all()
+
+
+def test_noise_alone_is_seldom_beyond_the_lower_bound() -> None:
+    random, popularity = np.random.default_rng(6), 1 / (20 + np.arange(40))
+    rows, columns = np.triu_indices(40, 1)
+    expected = 1e4 * popularity[rows] * popularity[columns]
+    # Fitting 40 factors takes about a standard error, so a fiftieth is beyond another one, and a sixth above
+    # 0: more than 20 of 200 are with probability 1e-8.
+    noisy = (expected + 0.5 * random.standard_normal(expected.size) for _ in range(200))
+    bounds = [departures.departure(cells, 0.25, 1e-6, np.zeros(40)).lower_bound for cells in noisy]
+    assert sum(bound > 0 for bound in bounds) <= 20
 
 
 def test_a_table_has_next_to_no_say_without_tastes_and_some_with_them() -> None:
     alike = np.random.default_rng(3).random((4_000, 40)) < 1 / (2 + np.arange(40))
     settings = GramSettings.of(1e-4, 40, content=False)
     without, with_tastes = sparse.csr_array(alike.astype(float)), planted(taste=4.0)
-    for sets, lowest, highest in ((without, 0.0, 0.1), (with_tastes, 2.0, 16.0)):
-        for deviation in (0.01, 2.0):
+    for deviation in (0.01, 2.0):
+        shares = []
+        for sets in (without, with_tastes):
             noisy, _ = noisy_table(sets, deviation)
             departed = departures.departure_of_sum(noisy, deviation, sets.shape[0])
-            assert lowest <= settings.share_by(departed.least) <= highest
+            shares.append(settings.share_by(departed.lower_bound))
+        assert shares[0] < 0.1
+        assert shares[1] > 2.0
 
 
 def test_pairs_depart_by_the_variance_of_ratios_to_what_popularity_explains() -> None:
@@ -80,10 +90,17 @@ def test_pairs_depart_by_the_variance_of_ratios_to_what_popularity_explains() ->
     variances = 0.25 + 0.5 * expected
     departed = ((cells - expected) ** 2 - variances).mean() / expected[0] ** 2
     assert departures.departure(cells, 0.25, 0.5, np.zeros(4)).variance == pytest.approx(departed)
-    assert departures.departure(np.zeros(3), 0.25, 0.5, np.zeros(3)).variance == 0.0
-    assert departures.departure(np.zeros(0), 0.25, 0.5, np.zeros(1)).variance == 0.0
-    # Nearly all users have an item: less varies, but not nothing.
-    assert departures.departure(cells, 1e-9, 0.5, np.full(4, 2.0)).variance < departed + 1
+    # Nearly all users have an item: a twentieth of a twentieth varies, and not nothing.
+    most = departures.departure(cells, 1e-9, 0.5, np.full(4, 2.0))
+    assert most.sampling == pytest.approx(0.5 * 0.05**2 / (4 / 3))
+    assert most.variance == pytest.approx(2 - most.sampling)
+
+
+@pytest.mark.parametrize(("cells", "items"), [([], 1), ([-2.0], 2), ([0.0] * 3, 3), ([1.0, 1.0, -2.0], 3)])
+def test_the_departure_of_a_few_noisy_pairs_is_a_number(cells: list[float], items: int) -> None:
+    found = departures.departure(np.array(cells), 1.0, 0.5, np.zeros(items))
+    assert np.isfinite([found.variance, found.error, found.sampling]).all()
+    assert found.lower_bound <= 0
 
 
 @pytest.mark.parametrize("mean", [0.3, 2.0, 30.0])
@@ -98,24 +115,22 @@ def test_the_weight_of_a_pair_is_hardly_more_than_that_of_the_sets_whether_few_o
     assert 0.9 < departures._weight_of_pairs(-1.0, 50_000) <= 1.0
 
 
-def test_the_least_is_beyond_the_error_and_a_tenth_of_sampling() -> None:
-    assert Departure(0.5, 0.01, 0.2).least == pytest.approx(0.47)
+def test_the_lower_bound_is_beyond_the_error_and_a_tenth_of_sampling() -> None:
+    assert Departure(0.5, 0.01, 0.2).lower_bound == pytest.approx(0.47)
 
 
 def test_the_ridge_is_as_large_as_sampling_is_beside_tastes_whatever_the_users() -> None:
-    of_sets = Departure(0.5, 0.01, 0.2)
-    assert of_sets.ridge(100) == pytest.approx(2.0)
-    assert replace(of_sets, sampling=0.1).ridge(200) == pytest.approx(2.0)
-    assert replace(of_sets, variance=0.25).ridge(100) == pytest.approx(4.0)
-    # Where tastes are hidden, it has an end.
+    cells, found = np.full(30, 1.0), Departure(0.5, 0.01, 0.2)
+    assert ridge_of(cells, 0.0, 100, found) == pytest.approx(2.0)
+    assert ridge_of(cells, 0.0, 200, replace(found, sampling=0.1)) == pytest.approx(2.0)
+    assert ridge_of(cells, 0.0, 100, replace(found, variance=0.25)) == pytest.approx(4.0)
     for variance in (1e-9, 0.0, -1.0):
-        assert replace(of_sets, variance=variance).ridge(100) == 30.0
+        assert ridge_of(cells, 0.0, 100, replace(found, variance=variance)) == 30.0
 
 
 def test_a_ridge_has_a_least_and_grows_with_noise() -> None:
-    cells, of_sets = np.full(30, 1.0), Departure(0.5, 0.01, 0.2)
-    assert ridge_of(cells, 0.0, 100, of_sets) == pytest.approx(2.0)
-    assert ridge_of(cells, 2.0, 100, of_sets) == pytest.approx(16.0)
-    # Of a million users, a part of what they add, or of themselves.
-    assert ridge_of(cells, 2.0, 10**6, of_sets) == pytest.approx(450 + 14)
-    assert ridge_of(4e6 / 30 * cells, 2.0, 10**6, of_sets) == pytest.approx(2 * 450 + 14)
+    cells, found = np.full(30, 1.0), Departure(0.5, 0.01, 0.2)
+    assert ridge_of(cells, 2.0, 100, found) == pytest.approx(2.0 + 14)
+    # Of a million users: a part of them, or of what they add.
+    assert ridge_of(cells, 2.0, 10**6, found) == pytest.approx(450 + 14)
+    assert ridge_of(4e6 / 30 * cells, 2.0, 10**6, found) == pytest.approx(2 * 450 + 14)
