@@ -123,7 +123,7 @@ def popularity_share(tau: float, items: int, *, content: bool) -> float:
         return max(0.5 * math.sqrt(tau / 5e-3), min(tau / 5.5e-3, 0.9))
     many = min(max(math.log2(items / _MANY_ITEMS), 0.0), 1.0)
     noisy = min(max(math.log(tau / _LITTLE_TAU, 3), 0.0), 1.0)
-    return 0.1 + 0.2 * (tau / 5e-3) ** 2 + 0.2 * many * noisy
+    return min(0.1 + 0.2 * (1 + many) * (tau / 5e-3) ** 2 + 0.2 * many * noisy, 0.9)
 
 
 def table_items(tau: float, n_items: int, *, content: bool, most_numbers: int | None = None) -> int:
