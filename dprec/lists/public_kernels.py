@@ -18,7 +18,7 @@ from dprec.arrays import Bools, Floats, Uint8s
 if TYPE_CHECKING:
     from scipy import sparse
 
-CATEGORIES, NUMBERS = 0.6, 0.4
+CATEGORIES, NUMBERS = 0.5, 0.3
 """Variances of f by categories and by numbers; `benchmarks/choosing/list_settings.py` judges them."""
 
 _REACH = 0.3
