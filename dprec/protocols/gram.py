@@ -575,9 +575,8 @@ class SetServer(LimitedServer):
         coherent = settings.coherent_share if options.coherent_share is None else options.coherent_share
         table = denoised_table(sums, noise, popularity, coherent, of_another=found)
         departed = departure_of_sum(sums, noise, users, pairs.most)
-        share = min(
-            settings.share_by(departed.lower_bound), MOST_BESIDE_GROUPS if options.groups else LARGEST
-        )
+        most = MOST_BESIDE_GROUPS if options.groups else LARGEST
+        share = min(settings.share_by(departed.lower_bound), most)
         if options.groups and found and not share:
             # Groups of a table that shows nothing would count for nothing.
             self.tasteless, self.device = (sums, noise), replace(self.device, again=True)
