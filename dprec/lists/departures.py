@@ -32,7 +32,7 @@ _SMALLEST_TOTAL = 1e-6
 _TINY = 1e-300
 
 _UNSURE = 0.1
-"""Part of what sampling has ratios vary by that may be wrong, as where a popularity is known by few users."""
+"""Part by which `Departure.sampling` may be wrong, as where popularity is known by few users."""
 
 _RIDGE_OF_SAMPLING = 0.05
 """A ridge over the users, where pairs vary by sampling as they do by tastes."""
@@ -125,7 +125,7 @@ def departure(cells: Floats, noise: Floats | float, weight: float, having: Float
     precisions = (expected / variances) ** 2
     total = max(float(precisions @ expected**2), _TINY)
     variance = float(precisions @ ((cells - expected) ** 2 - variances)) / total
-    # Squared, they are how pairs count without noise, which is to choose none of them here.
+    # Ratios count as they would without noise, by the squares of these.
     weights = expected / varying
     sampling = float(weights.sum()) / max(float(weights @ weights), _TINY)
     return Departure(variance, math.sqrt(2 / total), sampling)
