@@ -11,7 +11,7 @@ import numpy as np
 from flwr.app import RecordDict
 from flwr.serverapp import Grid
 
-from dprec.arrays import AnyArray, Floats, Ints
+from dprec.arrays import AnyArray, Ints
 from dprec.attacks import ReleasedSum
 from dprec.catalogue import Catalogue
 from dprec.gradients import Aggregate
@@ -39,8 +39,8 @@ class SumRounds(TrainingRounds):
     received: list[Received] = field(default_factory=list, init=False)
     released: dict[int, ReleasedSum] = field(default_factory=dict, init=False)
     """Of all rounds, and of each that did not fail, where the strategy remembers."""
-    keep: Callable[[int, Floats], None] = field(default=lambda number, released: None, kw_only=True)
-    """Called with the numbers of each release, from which an interrupted run is taught again."""
+    keep: Callable[[int, AnyArray], None] = field(default=lambda number, lesson: None, kw_only=True)
+    """Called with what each release teaches, from which an interrupted run is taught again."""
     taught: dict[int, tuple[float, int]] = field(default_factory=dict, init=False)
     """The deviation of each release, as the server was told it, and how many users are in it."""
     noise: dict[int, float] = field(default_factory=dict, init=False)
@@ -123,15 +123,17 @@ class SumRounds(TrainingRounds):
         deviation, users = aggregation.noise_in(total, layout, multiplier), aggregation.counted(total.users)
         if self.remembers:
             self.released[server_round] = ReleasedSum((released / layout.scales).ravel(), deviation)
-        self.keep(server_round, released)
-        self._teach(server_round, layout, released, deviation, users)
+        lesson = self.server.lesson(released)
+        del released
+        self.keep(server_round, lesson)
+        self._teach(server_round, layout, lesson, deviation, users)
 
     def _teach(
-        self, server_round: int, layout: Layout, released: Floats, deviation: float, users: int
+        self, server_round: int, layout: Layout, lesson: AnyArray, deviation: float, users: int
     ) -> None:
         self.taught[server_round] = deviation, users
         try:
-            self.server.learn(layout, server_round, released, deviation, users)
+            self.server.learn(layout, server_round, lesson, deviation, users)
         except np.linalg.LinAlgError:
             # No honest devices add up to such numbers: somebody has spoiled them.
             self.failed += 1

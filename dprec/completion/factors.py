@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
@@ -100,11 +101,13 @@ def unpack(packed: NDArray[FloatT]) -> NDArray[FloatT]:
     return np.take(packed, packed_places(k).ravel(), axis=1).reshape(-1, k, k)
 
 
+@cache
 def packed_places(k: int) -> Ints:
-    """Return where a packed triangle holds each entry of its symmetric matrix, shape (k, k)."""
+    """Return where a packed triangle holds each entry of its symmetric matrix, to read: shape (k, k)."""
     upper, lower = np.triu_indices(k)
     places = np.empty((k, k), dtype=np.int64)
     places[upper, lower] = places[lower, upper] = np.arange(upper.size)
+    places.setflags(write=False)
     return places
 
 

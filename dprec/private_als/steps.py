@@ -4,8 +4,10 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dprec.arrays import Floats
+from dprec.completion.factors import FloatT
 
 
 def shrunken_biases(
@@ -46,54 +48,65 @@ def shrunken_factors(
     return np.einsum("npq,nq->np", vectors, gains * along)
 
 
-def semidefinite(matrices: Floats) -> Floats:
+def semidefinite(matrices: NDArray[FloatT], error: float = 0.0) -> NDArray[FloatT]:
     """Return the nearest positive semidefinite matrices A+ to symmetric ones A, shape (matrices, k, k).
 
     2 A+ = A + A sign(A), where the sign is that of the eigenvalues. It is found by products in single
-    precision (Chen and Chow [chen2014]), and a little is added to the diagonal, so that eigenvalues are less
-    than 5e-4 of the largest off, and next to none is negative: a caller adds a ridge. Raises LinAlgError for
-    numbers that are not finite.
+    precision (Chen and Chow [chen2014]), and a little is added to the diagonal, so that eigenvalues are off
+    by less than ``error``, or 3e-4 of the largest where that is more, and next to none is negative: a caller
+    adds a ridge, of which the error is a small part. Raises LinAlgError for numbers that are not finite.
     """
-    largest = np.abs(matrices).max(axis=(1, 2), initial=np.finfo(float).tiny)[:, None, None]
+    size = matrices.shape[1]
+    largest = np.maximum(np.abs(matrices).max(axis=(1, 2), keepdims=True), np.finfo(matrices.dtype).tiny)
     if not np.isfinite(largest).all():
         raise np.linalg.LinAlgError("matrices of numbers that are not finite")
-    scaled = (matrices / largest).astype(np.float32)
-    squared, on_diagonal = scaled @ scaled, np.arange(matrices.shape[1])
+    scaled = (matrices / largest).astype(np.float32, copy=False)
+    squared, product = scaled @ scaled, np.empty_like(scaled)
     # No eigenvalue exceeds the fourth root of the sum of their fourth powers.
     bounds = np.sqrt(np.linalg.norm(squared, axis=(1, 2), keepdims=True))
     bounds[bounds == 0] = 1.0
-    sign, product = scaled / bounds, np.empty_like(scaled)
+    sign = scaled / bounds
     squared /= bounds**2
-    for step, (once, thrice) in enumerate(_STEPS):
+    # A matrix takes as many steps as it needs, whatever others are beside it.
+    levels = np.maximum(np.searchsorted(_LEAST, error / (largest * bounds).ravel(), side="right") - 1, 0)
+    for step in range(_COUNTS[levels].max(initial=0)):
         if step:
             np.matmul(sign, sign, out=squared)
-        squared *= thrice
-        squared[:, on_diagonal, on_diagonal] += once
+        once, thrice = _STEPS[levels, step].T[:, :, None]
+        squared *= thrice[:, :, None]
+        squared.reshape(-1, size**2)[:, :: size + 1] += once
         np.matmul(sign, squared, out=product)
         sign, product = product, sign
     np.matmul(scaled, sign, out=product)
     product += scaled
-    product[:, on_diagonal, on_diagonal] += _LEAST * bounds[:, :, 0]
-    nearest: Floats = product * (largest / 2)
-    return nearest
+    product.reshape(-1, size**2)[:, :: size + 1] += _LEAST[levels][:, None] * bounds[:, :, 0]
+    return product * (largest / 2)
 
 
-def _steps_to_signs(least: float, tolerance: float) -> Iterator[tuple[np.float32, np.float32]]:
-    """Yield a and b of the steps a x + b x^3 that take numbers from ``least`` to 1 to 1, all but so much.
+def _steps_to_signs(least: float) -> Iterator[tuple[float, float]]:
+    """Yield a and b of the steps a x + b x^3 that take numbers from ``least`` to 1 to nearly 1.
 
     Each step takes both ends of the interval in which they lie to the same number, the least of all, and the
-    largest of all to 1.
+    largest of all to 1. What is left to 1 counts for less than ``least`` does.
     """
-    while 1 - least > tolerance:
-        scale = math.sqrt(3 / (1 + least + least**2))
-        yield np.float32(1.5 * scale), np.float32(-0.5 * scale**3)
-        least *= scale * (3 - (scale * least) ** 2) / 2
+    smallest = least
+    while 1 - smallest > least / 10:
+        scale = math.sqrt(3 / (1 + smallest + smallest**2))
+        yield 1.5 * scale, -0.5 * scale**3
+        smallest *= scale * (3 - (scale * smallest) ** 2) / 2
 
 
-_LEAST = np.float32(1e-4)
-"""Eigenvalue, of a bound of the largest, from which on the sign of all is found."""
+_LEAST = np.array([1e-4, 4e-4, 1.6e-3, 6.4e-3, 2.56e-2], dtype=np.float32)
+"""Eigenvalues, of a bound of the largest, from which on the sign of all is found."""
 
-_STEPS = tuple(_steps_to_signs(float(_LEAST), tolerance=1e-6))
+_ALL_STEPS = [[*_steps_to_signs(float(least))] for least in _LEAST]
+
+_COUNTS = np.array([len(steps) for steps in _ALL_STEPS])
+
+_STEPS = np.full((_LEAST.size, _COUNTS.max(), 2), (1, 0), dtype=np.float32)
+for _steps, _row in zip(_ALL_STEPS, _STEPS, strict=True):
+    _row[: len(_steps)] = _steps
+"""The steps for each of them, and then such as change nothing; shape (least, steps, 2)."""
 
 
 def root_of_moment(moment: Floats, least: float) -> Floats:

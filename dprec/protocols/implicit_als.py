@@ -21,7 +21,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from dprec.arrays import Bools, Floats, Ints, Uint64s, offsets
+from dprec.arrays import Bools, Float32s, Floats, Ints, Uint64s, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles, packed_outer, products_of_rows, solve_user_factors, unpack
 from dprec.components import Options, option
@@ -46,8 +46,11 @@ from dprec.wire import Reader
 _COUNTED = 1 << TARGET_BITS
 """The target of every pair: 1."""
 
-_ITEMS_AT_ONCE = 32
+_ITEMS_AT_ONCE = 8
 """Items whose factors are solved for together: as many as a processor keeps at hand."""
+
+_PART_OF_RIDGE = 2e-3
+"""What eigenvalues of an item's matrix may be off by: next to nothing beside the ridge that is added."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,27 +322,40 @@ class ImplicitServer(SummedServer):
         decoded = ImplicitModel.decode(self.model.encode(), self.n_items, self.options.rank)
         return ImplicitDevice(self.options, decoded)
 
+    def lesson(self, released: Floats) -> Float32s:
+        """Return the numbers in single precision, as devices receive what is made of them."""
+        return released.astype(np.float32)
+
     def learn(
-        self, layout: StatisticsLayout, round_index: int, released: Floats, deviation: float, users: int
+        self, layout: StatisticsLayout, round_index: int, released: Float32s, deviation: float, users: int
     ) -> None:
         """Choose the items that take part, or solve for their factors."""
         if round_index == 1:
             self._begin(released[:, 0] * np.sqrt(self.options.pairs))
         elif isinstance(layout, ImplicitLayout):
-            # Solve for the items' factors; statistics are of user factors as shares of the clip.
-            options, width = self.options, layout.matrix_width
-            weight = np.sqrt(options.pairs / layout.item_share)
-            everybody = np.sqrt(layout.matrix_share / layout.gramian_share)
-            (gramian,) = semidefinite(unpack(released[-1:, :width])) * (everybody * options.clip**2)
-            normal, factors = options.normal(gramian), np.empty((len(released) - 1, layout.rank))
-            for start in range(0, len(factors), _ITEMS_AT_ONCE):
-                items = slice(start, min(start + _ITEMS_AT_ONCE, len(factors)))
-                matrices = semidefinite(unpack(released[items, :width]))
-                matrices *= weight * options.clip**2
-                matrices += normal
-                sides = released[items, width:] * (weight * options.clip)
-                factors[items] = np.linalg.solve(matrices, sides[:, :, None])[:, :, 0]
-            self.model = replace(self.model, factors=factors)
+            self.model = replace(self.model, factors=self._solved(released, layout))
+
+    def _solved(self, released: Float32s, layout: ImplicitLayout) -> Floats:
+        """Return the items' factors from statistics of user factors as shares of the clip.
+
+        Raises LinAlgError for numbers out of the range of single precision.
+        """
+        options, width = self.options, layout.matrix_width
+        weight = np.sqrt(options.pairs / layout.item_share)
+        unit = max(weight * options.clip**2, np.finfo(np.float32).tiny)
+        of_gramian = np.sqrt(layout.matrix_share / layout.gramian_share) * options.clip**2
+        (gramian,) = semidefinite(unpack(released[-1:, :width].astype(np.float64))) * of_gramian
+        with np.errstate(over="ignore"):
+            normal = (options.normal(gramian) / unit).astype(np.float32)
+            error = _PART_OF_RIDGE * np.float64(options.ridge) / unit
+        factors = np.empty((len(released) - 1, layout.rank))
+        for start in range(0, len(factors), _ITEMS_AT_ONCE):
+            items = slice(start, min(start + _ITEMS_AT_ONCE, len(factors)))
+            matrices = semidefinite(unpack(released[items, :width]), error) + normal
+            factors[items] = np.linalg.solve(matrices, released[items, width:, None])[:, :, 0]
+        if not np.isfinite(factors).all():
+            raise np.linalg.LinAlgError("factors that are not finite")
+        return factors / options.clip
 
     def _begin(self, counts: Floats) -> None:
         size = max(1, int(self.options.item_share * self.n_items))

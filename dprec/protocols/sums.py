@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import BeforeValidator
 
 from dprec.accounting import Adjacency, Guarantee, MatchedBudget, PrivacyAccountant
-from dprec.arrays import AnyInts, Bools, Floats, Ints, Uint64s, offsets
+from dprec.arrays import AnyArray, AnyInts, Bools, Floats, Ints, Uint64s, offsets
 from dprec.catalogue import Catalogue
 from dprec.completion import Profiles
 from dprec.components import as_tuple, is_ours, option, reference_of
@@ -94,16 +94,20 @@ class SummedServer(Server):
         def held(self) -> SummedDevice:
             """What devices hold of it in the next round, as they decode it."""
 
+    def lesson(self, released: Floats) -> AnyArray:
+        """Return what is learned from of a sum, which is kept to teach it again; see `learn`."""
+        return released
+
     @abstractmethod
-    def learn(self, layout: Any, round_index: int, released: Floats, deviation: float, users: int) -> None:
+    def learn(self, layout: Any, round_index: int, released: Any, deviation: float, users: int) -> None:
         """Learn from the sum of a round, with noise.
 
         Parameters
         ----------
         layout : Layout
             Of the round: `held.release(round_index)`.
-        released : ndarray of float64, shape (rows, width)
-            With noise of the deviation ``deviation * layout.scales``.
+        released : ndarray, shape (rows, width)
+            The `lesson` of it, with noise of the deviation ``deviation * layout.scales``.
         deviation : float
             As `Aggregation.noise_in` returns it.
         users : int

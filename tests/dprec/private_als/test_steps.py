@@ -1,5 +1,7 @@
 """Projections of matrices onto those that have no negative eigenvalue."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -54,7 +56,22 @@ def test_a_projection_of_nothing_is_nothing_and_of_no_number_none() -> None:
             semidefinite(matrices)
 
 
+@pytest.mark.parametrize("error", [1e-3, 0.1, 1.0, 20.0])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_projection_is_as_near_as_it_is_asked_to_be(error: float, kind: type[np.floating[Any]]) -> None:
+    matrices = np.concatenate([symmetric(), of_rank(5), 1e-3 * symmetric()]).astype(kind)
+    values, vectors = np.linalg.eigh(matrices.astype(np.float64))
+    exact = (vectors * np.maximum(values, 0)[:, None]) @ vectors.transpose(0, 2, 1)
+    found = semidefinite(matrices, error)
+    assert found.dtype == kind
+    off = np.linalg.eigvalsh(found - exact)
+    allowed = np.maximum(error, 3e-4 * np.abs(values).max(axis=1))
+    assert (np.abs(off) < allowed[:, None]).all()
+    assert (np.linalg.eigvalsh(found.astype(np.float64)) > 0).all()
+
+
 def test_a_projection_does_not_depend_on_the_matrices_beside() -> None:
-    matrices = symmetric()
-    alone = [semidefinite(matrices[[place]])[0] for place in range(len(matrices))]
-    assert np.array_equal(semidefinite(matrices), alone)
+    matrices = np.concatenate([symmetric(), symmetric(1e-2), symmetric(1e-4)])
+    for error in (0.0, 0.01):
+        alone = [semidefinite(matrices[[place]], error)[0] for place in range(len(matrices))]
+        assert np.array_equal(semidefinite(matrices, error), alone)
