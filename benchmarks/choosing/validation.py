@@ -32,8 +32,8 @@ TESTED_SEEDS = (1, 2, 3)
 """Seeds of compare-seeds, each of which tests on other users new to the target domain."""
 
 
-def movies(folder: str) -> Dataset:
-    return MovieLens100K(path=folder, items=True, positive=">= 4", min_items=5)
+def movies(folder: str, positive: str = ">= 4") -> Dataset:
+    return MovieLens100K(path=folder, items=True, positive=positive, min_items=5)
 
 
 def visits(folder: str) -> Dataset:

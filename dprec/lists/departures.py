@@ -31,10 +31,12 @@ _SMALLEST_TOTAL = 1e-6
 
 _TINY = 1e-300
 
-_UNSURE = 0.1
-"""Part by which `Departure.sampling` may be wrong, as where popularity is known by few users."""
+_ERRORS, _UNSURE = 0.25, 0.2
+"""Standard errors, and part of `Departure.sampling`, that are no reason to rank by a table: sampling may be
+another than is told, as where popularity is known by few users.
+"""
 
-_RIDGE_OF_SAMPLING = 0.05
+_RIDGE_OF_SAMPLING = 0.06
 """A ridge over the users, where pairs vary by sampling as they do by tastes."""
 
 _MOST_RIDGE = 30.0
@@ -60,11 +62,11 @@ class Departure:
 
     @property
     def lower_bound(self) -> float:
-        """What of the variance is beyond its error, and beyond what may be more of sampling.
+        """What of the variance is beyond a part of its error, and beyond what may be more of sampling.
 
         It is below 0 for most tables without tastes.
         """
-        return self.variance - self.error - _UNSURE * self.sampling
+        return self.variance - _ERRORS * self.error - _UNSURE * self.sampling
 
 
 def departure_of_sum(noisy: Floats, deviation: float, users: int, most: float = 1.0) -> Departure:

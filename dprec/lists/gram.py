@@ -75,11 +75,6 @@ class DenoisedTable:
 class GramSettings:
     """Public numbers that follow from the noise alone: see `GramSettings.of`."""
 
-    popularity_share: float
-    """Part of the budget that goes to popularity, of mu squared, or of the users where nobody is trusted:
-    noise grows by 1 / sqrt(share) in both. 0 where all items take part in the table, which tells their
-    popularity; 1 where there is no table.
-    """
     table_items: int
     """How many of the most popular items take part in the table."""
     share_of_weights: float
@@ -96,11 +91,10 @@ class GramSettings:
         """
         tau = max(tau, _SMALLEST_TAU)
         if tau > LARGEST_TAU:
-            return cls(1.0, 0, 0.0)
+            return cls(0, 0.0)
         table_items = min(math.ceil(120 * (1e-3 / tau) ** 0.75), items)
-        share = 0.0 if table_items == items else popularity_share(tau, items, content=content)
         weight = 0.25 * (1.4e-3 / tau) ** 0.45 if content else _MOST_WEIGHT
-        return cls(share, table_items, weight, 0.4 if tau > _NOISY_TAU else 0.0)
+        return cls(table_items, weight, 0.4 if tau > _NOISY_TAU else 0.0)
 
     def share_by(self, departs: float) -> float:
         """Return what a standard deviation of the scores by weights counts for, given how far pairs depart.
@@ -112,11 +106,12 @@ class GramSettings:
 
 
 def popularity_share(tau: float, items: int, *, content: bool) -> float:
-    """Return the share that finding the popular items spends, where not all take part; see `GramSettings`.
+    """Return the share of a budget that popularity spends, where there is a table.
 
-    It is the share at the nearest noise with which there is a table, and above 0. With content popularity is
-    worth more: weighed by it, it is nearly as good as a table where noise is large. Without, it takes more
-    where few of very many items stand out.
+    That is of mu squared, or of the users where nobody is trusted: noise grows by 1 / sqrt(share) in both.
+    Tables of all items have it too, as few pairs tell little of popularity. Beyond the noise with which there
+    is a table it is the share there. With content popularity is worth more: weighed by it, it is nearly as
+    good as a table where noise is large. Without, it takes more where few of very many items stand out.
     """
     tau = min(max(tau, _SMALLEST_TAU), LARGEST_TAU)
     if content:

@@ -114,7 +114,7 @@ def list_model(reports: SetReports, catalogue: Catalogue | None, table_items: in
     table = denoised_table(noisy, deviation, unit * popularity[items], settings.coherent_share)
     share = settings.share_by(_departure(pairs, counts[items], users, variance).lower_bound)
     share *= 1.0 if catalogue is None else _BESIDE_CONTENT
-    ridge = users * (0.018 + 24 * tau / math.sqrt(1 - settings.popularity_share))
+    ridge = users * (0.018 + 26 * tau)
     sent = PairTable.of(items.astype(np.int32), table, _RIDGE * ridge, min(share, LARGEST))
     return ListModel.of(popularity, catalogue, sent)
 

@@ -95,8 +95,8 @@ class ListTableOptions(Options):
         "Most popular items that take part; by default a public rule.", None, ge=0, le=MOST_ITEMS
     )
     popularity_share: float | None = option(
-        "Share of the squared distance of means that is spent to find them; by default a public rule: 0 "
-        "where all items take part.",
+        "Share of the squared distance of means that is spent to find them; by default a public rule. A "
+        "table of all items may do with 0.",
         None,
         ge=0,
         le=0.999,
@@ -138,7 +138,7 @@ class ListTableOptions(Options):
         """
         items, share = min(items, n_items), self.popularity_share
         if share is None:
-            share = 0.0 if items == n_items else popularity_share(tau, n_items, content=self.content)
+            share = popularity_share(tau, n_items, content=self.content)
         return replace(self, items=items, popularity_share=share)
 
     def check(self, n_items: int) -> None:
