@@ -210,8 +210,8 @@ class ImplicitAlsProtocol(AlsProtocol):
         return (share, *((1 - share) / rounds,) * rounds)
 
     def model_bytes(self, public: Public) -> float:
-        """Return that of the numbers of a release: those that are added up, and those with noise."""
-        return 16.0 * self.most_numbers(public)
+        """Return that of the numbers of a release: added up, with noise, and what is learned from."""
+        return 20.0 * self.most_numbers(public)
 
     def begin(self, public: Public, catalogue: Catalogue | None = None) -> ImplicitDevice:
         """Return a model in which as many items have factors as will."""
