@@ -124,7 +124,7 @@ class SumRounds(TrainingRounds):
         if self.remembers:
             self.released[server_round] = ReleasedSum((released / layout.scales).ravel(), deviation)
         lesson = self.server.lesson(released)
-        del released
+        del released  # It may be most of the memory.
         self.keep(server_round, lesson)
         self._teach(server_round, layout, lesson, deviation, users)
 

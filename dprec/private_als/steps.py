@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,11 +69,13 @@ def semidefinite(matrices: NDArray[FloatT], error: float = 0.0) -> NDArray[Float
     sign = scaled / bounds
     squared /= bounds**2
     # A matrix takes as many steps as it needs, whatever others are beside it.
-    levels = np.maximum(np.searchsorted(_LEAST, error / (largest * bounds).ravel(), side="right") - 1, 0)
-    for step in range(_COUNTS[levels].max(initial=0)):
+    levels = np.searchsorted(_LEAST[1:], error / (largest * bounds).ravel(), side="right")
+    for step, own in enumerate(_STEPS[:, levels]):
+        once, thrice = own.T[:, :, None]
+        if not thrice.any():
+            break
         if step:
             np.matmul(sign, sign, out=squared)
-        once, thrice = _STEPS[levels, step].T[:, :, None]
         squared *= thrice[:, :, None]
         squared.reshape(-1, size**2)[:, :: size + 1] += once
         np.matmul(sign, squared, out=product)
@@ -99,14 +102,10 @@ def _steps_to_signs(least: float) -> Iterator[tuple[float, float]]:
 _LEAST = np.array([1e-4, 4e-4, 1.6e-3, 6.4e-3, 2.56e-2], dtype=np.float32)
 """Eigenvalues, of a bound of the largest, from which on the sign of all is found."""
 
-_ALL_STEPS = [[*_steps_to_signs(float(least))] for least in _LEAST]
-
-_COUNTS = np.array([len(steps) for steps in _ALL_STEPS])
-
-_STEPS = np.full((_LEAST.size, _COUNTS.max(), 2), (1, 0), dtype=np.float32)
-for _steps, _row in zip(_ALL_STEPS, _STEPS, strict=True):
-    _row[: len(_steps)] = _steps
-"""The steps for each of them, and then such as change nothing; shape (least, steps, 2)."""
+_STEPS = np.array(
+    [*zip_longest(*map(_steps_to_signs, _LEAST.tolist()), fillvalue=(1.0, 0.0))], dtype=np.float32
+)
+"""The steps for each of them, and then such as change nothing; shape (steps, least, 2)."""
 
 
 def root_of_moment(moment: Floats, least: float) -> Floats:

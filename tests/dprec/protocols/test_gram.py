@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dprec.accounting import PrivacyBudget
 from dprec.arrays import Floats, Ints, offsets
 from dprec.lists.departures import departure_of_sum, ridge_of
-from dprec.lists.gram import DIAGONAL, DenoisedTable, table_items
+from dprec.lists.gram import DIAGONAL, DenoisedTable, popularity_share, table_items
 from dprec.lists.groups import LIFT_STEP, MOST_GROUPS, ItemGroups
 from dprec.lists.model import POPULARITY_STEP, ROOTS_STEP, ListModel, PairTable
 from dprec.protocols import gram
@@ -153,7 +153,9 @@ def test_what_is_left_out_follows_from_public_numbers(epsilon: float) -> None:
     assert table_items(1.0, 10_000, content=True) == 0  # noise that leaves popularity alone
     assert table_items(tau, 20, content=True) == 20
     assert table_items(tau, 10_000, content=True, most_numbers=56) == 10  # of 11 items there are 66 pairs
-    assert 0 < (options.suited(20, tau, 20).popularity_share or 0) < 1  # a table of all items has it too
+    # A table of all items has it too.
+    whole = PairTableOptions(items=20, popularity_share=popularity_share(tau, 20, content=True))
+    assert options.suited(20, tau, 20) == whole
     given_ = PairTableOptions(items=7, popularity_share=0.5)
     assert given_.suited(7, tau, 20) == given_
 
