@@ -7,6 +7,7 @@ from dprec.accounting.own_budgets import *
 from dprec.accounting.pld import *
 from dprec.accounting.sampling import *
 from dprec.accounting.shuffling import *
+from dprec.accounting.skellam import *
 
 __all__ = [
     "COMPARABLE_UNITS",
@@ -15,6 +16,7 @@ __all__ = [
     "LARGEST_DELTA",
     "LEAST_DELTA",
     "LEAST_TRUST_FIRST",
+    "MOST_NUMBERS",
     "SMALLEST_DELTA",
     "UNITS_IN_WORDS",
     "Adjacency",

@@ -1,21 +1,10 @@
 """Events: what was released about whom, by which mechanism, and how events of a kind compose.
 
-Sums with noise cost what Gaussian DP says, or, with Skellam noise, Renyi divergences. A release whose
+Sums with noise cost what Gaussian DP says, or nearly so (`dprec.accounting.skellam`). A release whose
 Gaussian noise has ``m`` times its sensitivity as standard deviation is as easy to tell apart as two normal
 distributions whose means are ``mu = 1 / m`` deviations apart. Releases that are chosen one after the other,
 each from what came before, compose exactly: ``mu^2`` is the sum of theirs (Dong, Roth and Su [dong2022],
 Corollary 3.3).
-
-A contribution to a sum with Skellam noise is a vector of integers of L2 norm at most D; whoever takes part
-changes the sum by so much. Noise of variance v per number bounds the Renyi divergence of every integer
-order a > 1 by
-
-    a D^2 / (2 v) + min(((2 a - 1) D^2 + 6 D1) / (4 v^2), 3 D1 / (2 v))
-
-(Agarwal, Kairouz and Liu [agarwal2021], Section 3), D1 being the L1 norm, which for integers is at most
-D^2. With noise multiplier m = sqrt(v) / D, the last terms are at most ((2 a - 1) D^-2 + 6 D^-2) / (4 m^4)
-and 3 / (2 m^2). As a sum of m_t^-4 is at most the square of that of m_t^-2, several releases cost no more
-than one with the multiplier (sum of m_t^-2)^-1/2.
 """
 
 import hashlib
@@ -34,7 +23,6 @@ from dprec.arrays import Bools, Floats, Ints, Uint8s, numbered
 from dprec.channel import Channel
 from dprec.errors import SettingError, check_least
 from dprec.randomness import DRAWS
-from dprec.secure_aggregation import BEYOND_BOUNDS, DISTANCE
 
 _PRECISION = 1e-12
 """Relative error of a root; results are moved by as much to the side that costs more."""
@@ -88,72 +76,6 @@ def multiplier_of_updates(multiplier: float, deviation: float) -> float:
         accepted = f"more than {multiplier / 2:.6g}, half the noise multiplier of the round"
         raise SettingError("deviation", f"{deviation:.6g}", accepted)
     return multiplier / math.sqrt(1 - (multiplier / (2 * deviation)) ** 2)
-
-
-_ORDERS = np.unique(np.append(np.arange(2, 129), np.geomspace(128, 1 << 40, 256).round().astype(np.int64)))
-"""Orders of which the best is taken."""
-
-_SLACK = 2.0**44 * DISTANCE + 2.0**32 * BEYOND_BOUNDS
-"""Bound on how far a run's releases are from those that are accounted for: the tables of 2**44 draws, and
-honest devices whose proofs fail, in 2**32 proofs.
-"""
-
-_SHARE_OF_SLACK = 2.0**-10
-"""Part of delta that is set aside for it."""
-
-LEAST_DELTA = 1e-15
-"""The least delta for which that part is enough."""
-
-
-def renyi_divergences(multiplier: float, norm: float, orders: Ints) -> Floats:
-    """Return bounds on the Renyi divergences between totals with and without a user.
-
-    ``multiplier``: standard deviation of the noise over the norm, above 0; ``norm``: largest L2 norm of a
-    contribution, at least 1; ``orders``: above 1.
-    """
-    gaussian = orders / (2 * multiplier**2)
-    excess = ((2 * orders - 1) + 6) / (4 * norm**2 * multiplier**4)
-    return gaussian + np.minimum(excess, 3 / (2 * multiplier**2))
-
-
-def skellam_epsilon(multiplier: float, norm: float, delta: float) -> float:
-    """Return the epsilon of a release; infinite without noise ([canonne2020], Proposition 12)."""
-    if multiplier <= 0:
-        return math.inf
-    check_least("a noise multiplier", multiplier)
-    renyi_delta = delta * (1 - _SHARE_OF_SLACK)
-    divergences = renyi_divergences(multiplier, norm, _ORDERS)
-    conversion = (math.log(1 / renyi_delta) - np.log(_ORDERS)) / (_ORDERS - 1) + np.log1p(-1 / _ORDERS)
-    epsilon = max(0.0, float((divergences + conversion).min()))
-    # A distribution at a distance of x from each of two moves delta by (1 + e^epsilon) x.
-    slack = _SLACK * (1 + math.exp(min(epsilon, 700.0)))
-    return epsilon if slack <= delta * _SHARE_OF_SLACK else math.inf
-
-
-@dataclass(frozen=True)
-class SkellamLoss:
-    """What releases with Skellam noise cost together; equal for those of one norm, which compose."""
-
-    norm: float
-    """Largest L2 norm of a contribution, in steps."""
-
-    def __call__(self, distance: float, delta: float) -> float:
-        """Return the epsilon of sums at a distance of so many standard deviations, above 0."""
-        return skellam_epsilon(1 / distance, self.norm, delta)
-
-
-@lru_cache(maxsize=256)
-def skellam_multiplier(epsilon: float, norm: float, delta: float) -> float:
-    """Return the least multiplier that costs epsilon, to nine digits; infinite if 2**40 would not do."""
-    low, high = 0.0, 1.0
-    while skellam_epsilon(high, norm, delta) > epsilon:
-        low, high = high, 2 * high
-        if high > 2.0**40:
-            return math.inf
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if skellam_epsilon(middle, norm, delta) <= epsilon else (middle, high)
-    return high
 
 
 Epsilon = float | Floats

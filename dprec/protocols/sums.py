@@ -340,10 +340,12 @@ class SumsProtocol(RoundsProtocol):
         public = Public(train.n_users, train.n_items, train.scale)
         aggregation = self.adding_up
         with within("aggregation"):
-            aggregation = aggregation.among(train.n_users)
-            for layouts, multiplier in zip(self.may_ask(public), self.multipliers, strict=True):
+            aggregation, rounds = aggregation.among(train.n_users), self.may_ask(public)
+            for layouts, multiplier in zip(rounds, self.multipliers, strict=True):
                 for layout in layouts:
                     aggregation.check(layout, multiplier)
+            sizes = ([layout.n_rows * layout.width for layout in layouts] for layouts in rounds)
+            aggregation.check_numbers(sum(max(numbers) for numbers in sizes))
 
     def check_deployed(self) -> None:
         """Refuse an aggregation that devices and server of a deployment cannot do."""

@@ -80,6 +80,9 @@ class Aggregation(Options):
     def check(self, layout: Layout, multiplier: float) -> None:
         """Raise SettingError for settings that do not suit a release, once they are `among` so many."""
 
+    def check_numbers(self, numbers: int) -> None:
+        """Raise SettingError for more numbers, in all rounds together, than it can add up."""
+
     def divided(self, budget: accounting.PrivacyBudget | None, shares: Sequence[float]) -> Self:
         """Return the aggregation as installed, for a budget of which each round has a share.
 

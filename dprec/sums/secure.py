@@ -52,16 +52,16 @@ from dprec.sums.contributions import UNIT, Contributions, Layout, LayoutT
 from dprec.sums.proofs import Bounds, Proofs, proof_bytes
 
 LEAST_NORM, MOST_NORM = 32, 1 << 16
-"""Norms by rule are between them. Losses are counted for the least, and are no larger with any other."""
+"""Norms by rule are between them."""
+
+RULED = accounting.SkellamLoss(LEAST_NORM, MOST_NORM)
+"""Losses with norms by rule, none of which is below what they are counted for."""
 
 _WITHOUT_NOISE = 1024
 """The least norm by rule of sums that have no noise."""
 
-MOST_ADDED = 0.1
+MOST_ADDED = 0.05
 """Part of its variance that a grid by rule adds to the noise, at most."""
-
-_TOTALS = 1 << 32
-"""More numbers than all releases of a run have, for the bound on overflows."""
 
 _NUMBERS = 1 << 18
 """Of vectors that are made together: with more, what comes between leaves a processor's caches."""
@@ -119,7 +119,7 @@ class VectorPlan:
         The bits are as few as they can be while the grid adds at most `MOST_ADDED`, and the norm is the
         largest for which they are enough.
         """
-        lowest = LEAST_NORM if noise.multiplier else _WITHOUT_NOISE
+        lowest = math.ceil(RULED.norm(1 / noise.multiplier)) if noise.multiplier else _WITHOUT_NOISE
 
         def fine(norm: int) -> bool:
             return replace(self, norm=norm).added(noise) <= MOST_ADDED
@@ -142,12 +142,14 @@ class VectorPlan:
     def bits(self, noise: ReleaseNoise) -> int:
         """Return the bits of a modulus that holds all sums."""
         variance = noise.users * noise.share(self.norm)
-        return modulus_bits(self.largest_sum(noise.users), variance, _TOTALS, signed=self.signed)
+        return modulus_bits(
+            self.largest_sum(noise.users), variance, accounting.MOST_NUMBERS, signed=self.signed
+        )
 
     def numbers(self, total: Ints, bits: int, noise: ReleaseNoise) -> Ints:
         """Return the numbers of a sum that is given modulo 2**bits."""
         variance = noise.users * noise.share(self.norm)
-        lowest = None if self.signed else -skellam_tail(variance, OVERFLOW / _TOTALS)
+        lowest = None if self.signed else -skellam_tail(variance, OVERFLOW / accounting.MOST_NUMBERS)
         return centred(reduced(total, bits), bits, lowest)
 
     @property
@@ -246,7 +248,8 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
     trust: ClassVar[accounting.Trust] = "secure-aggregation"
     reason: ClassVar[str] = (
         "every release is a sum of integers of bounded norm, with Skellam noise of which every device "
-        "adds a share, and releases compose by Renyi divergences. The server follows the protocol"
+        "adds a share. Fine noise hides as Gaussian noise of nearly its variance does, and releases compose "
+        "likewise; coarse noise by Renyi divergences. The server follows the protocol"
     )
 
     devices_add_noise: ClassVar[bool] = True
@@ -257,7 +260,7 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
     colluders: int = option("Devices that may tell the server all they know.", 5, ge=0)
     norm: int | None = option(
         "Longest contribution, in steps of the grid; by default a public rule of the noise, the devices and "
-        "the numbers, by which rounding adds at most a tenth to the variance of the noise.",
+        "the numbers, by which rounding adds at most a twentieth to the variance of the noise.",
         None,
         ge=2,
         le=MOST_NORM,
@@ -363,21 +366,27 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
     def _order(self, round_index: int, public_seed: int) -> Ints:
         return generator(public_seed, f"order of secure sum {round_index}").permutation(self._n_users)
 
+    def check_numbers(self, numbers: int) -> None:
+        """Refuse more numbers than losses and overflows are bounded for; see `Aggregation.check_numbers`."""
+        if numbers > accounting.MOST_NUMBERS:
+            found = f"{self.kind}, of {numbers:,} numbers in all rounds"
+            raise SettingError("kind", found, f"at most {accounting.MOST_NUMBERS:,}, or another aggregation")
+
     def sum_of(self, identity: bytes, layout: Layout, multiplier: float) -> SumContext:
         """Return what all devices know about the sum of a release; see `SumContext` for its identity."""
         (size,) = self.sum_shape(layout)
         return SumContext(identity, size, self._bits(layout, multiplier))
 
     def multiplier(self, epsilon: float, delta: float) -> float:
-        """Return the noise by the Renyi divergences of Skellam noise."""
+        """Return the noise by what Skellam noise costs."""
         if delta < accounting.LEAST_DELTA:
             raise SettingError("privacy.delta", f"{delta:g}", f"at least {accounting.LEAST_DELTA:g}")
-        return accounting.skellam_multiplier(epsilon, self._counted_norm, delta)
+        return accounting.skellam_multiplier(epsilon, self.loss, delta)
 
     @property
     def loss(self) -> NoiseLoss:
-        """The cost by the Renyi divergences of Skellam noise."""
-        return accounting.SkellamLoss(self._counted_norm)
+        """The cost of Skellam noise, with a norm that is stated or by rule."""
+        return RULED if self.norm is None else accounting.SkellamLoss(self.norm, self.norm)
 
     def encode(
         self, contributions: Contributions[LayoutT], layout: LayoutT, multiplier: float, draws: RoundDraws
@@ -528,13 +537,8 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
         return bounds.of_one_number / self._plan(layout, multiplier).steps
 
     def _plan(self, layout: Layout, multiplier: float) -> VectorPlan:
-        plan = VectorPlan.of(layout, self._counted_norm)
+        plan = VectorPlan.of(layout, self.norm or LEAST_NORM)
         return plan if self.norm is not None else _ruled(plan, self._noise(multiplier))
-
-    @property
-    def _counted_norm(self) -> int:
-        """The norm for which losses are counted: that of every release, or less."""
-        return LEAST_NORM if self.norm is None else self.norm
 
     @property
     def _shares(self) -> int:

@@ -14,7 +14,7 @@ from dprec_pilot.device.device import Device
 from dprec_pilot.device.ledger import price_of
 from pilot.tests.make import RATINGS, install
 
-NORM, DELTA = 512, 1e-5
+NORM, DELTA = 64, 1e-5
 SETUP = PrivateAlsProtocol(
     factorization=FactorizationOptions(rank=1, bias_rounds=2, factor_rounds=2),
     aggregation=SecureAggregation(norm=NORM, dropouts=0, colluders=0, users=RATINGS.n_users),
@@ -25,7 +25,7 @@ ROUNDS = range(1, 1 + SETUP.rounds)
 
 
 def composed(*multipliers: float) -> float:
-    """Return what sums with Skellam noise lose between two profiles, by Renyi divergences.
+    """Return what sums with coarse Skellam noise lose between two profiles, by Renyi divergences.
 
     The bound of Agarwal, Kairouz and Liu (2021) at twice the norm, and the conversion of Canonne, Kamath and
     Steinke (2020), in their own terms.

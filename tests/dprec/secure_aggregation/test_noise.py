@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import ive
 from scipy.stats import binom, chisquare, norm, poisson, skellam
 
-from dprec.accounting import skellam_epsilon, skellam_multiplier
+from dprec.accounting import SkellamLoss, skellam_epsilon, skellam_multiplier
 from dprec.arrays import Floats, Ints, Uint64s
 from dprec.auditing import Sent, measured
 from dprec.errors import SettingError
@@ -48,7 +48,7 @@ def keys(users: int, purpose: str) -> list[bytes]:
 
 def totals_seen(contribution: int, shares: int, purpose: str) -> np.ndarray:
     """Return totals less what colluding devices know, one per trial, with all tolerated dropouts."""
-    multiplier = skellam_multiplier(EPSILON, NORM, DELTA)
+    multiplier = skellam_multiplier(EPSILON, SkellamLoss(NORM, NORM), DELTA)
     variance = (multiplier * NORM) ** 2 / shares
     left = USERS - math.floor(DROPOUTS * USERS) - COLLUDERS
     return contribution + noise_rows(keys(left, purpose), TRIALS, variance).sum(axis=0)
@@ -75,7 +75,7 @@ def test_the_audit_notices_shares_that_count_on_dropouts_or_colluding_devices(sh
 def test_shares_add_up_to_the_variance_that_is_accounted_for() -> None:
     # Skellam noise of variance v: the mean of its squares is off by 6 deviations once in 10**8.
     noise = totals_seen(0, honest_shares(USERS, DROPOUTS, COLLUDERS), "variance")
-    variance = (skellam_multiplier(EPSILON, NORM, DELTA) * NORM) ** 2
+    variance = (skellam_multiplier(EPSILON, SkellamLoss(NORM, NORM), DELTA) * NORM) ** 2
     assert abs((noise.astype(float) ** 2).mean() / variance - 1) < 6 * math.sqrt(2 / TRIALS)
     together, alone = noise_rows(keys(3, "a"), 5, 2.0), noise_rows(keys(3, "a")[1:2], 5, 2.0)
     np.testing.assert_array_equal(together[1:2], alone)

@@ -21,7 +21,8 @@ from dprec.private_als.statistics import (
 from dprec.randomness import DeviceDraws, ReleaseDraws
 from dprec.secure_aggregation import MOST_VARIANCE
 from dprec.sums import UNIT, CentralAggregation, Layout, Release, SecureAggregation
-from dprec.sums.secure import LEAST_NORM, MOST_ADDED, MOST_NORM
+from dprec.sums.secure import MOST_ADDED, MOST_NORM
+from dprec.sums.secure import RULED as SKELLAM
 from tests.dprec.private_als.partitions import LAYOUTS, a_partition, some_users, summed
 from tests.summing import contributed, dense, pairs, popularity
 
@@ -202,7 +203,7 @@ PUBLIC = st.builds(
 )
 @example(layout=popularity(1000), users=100_000, multiplier=3.0)
 @settings(max_examples=30, deadline=None)
-def test_a_grid_by_rule_adds_a_tenth_to_the_noise_with_the_fewest_bits_and_is_never_refused(
+def test_a_grid_by_rule_adds_little_to_the_noise_with_the_fewest_bits_and_is_never_refused(
     layout: Release, users: int, multiplier: float
 ) -> None:
     among = RULED.among(users)
@@ -211,35 +212,36 @@ def test_a_grid_by_rule_adds_a_tenth_to_the_noise_with_the_fewest_bits_and_is_ne
     plan, noise = among._plan(layout, multiplier), among._noise(multiplier)
     plain = multiplier * math.sqrt(users / noise.shares)
     told = among.deviation(layout, multiplier, users)
-    assert plain <= told <= plain * math.sqrt(1.1) or plan.norm == MOST_NORM
+    assert plain <= told <= plain * math.sqrt(1 + MOST_ADDED) or plan.norm == MOST_NORM
     bits = plan.bits(noise)
     finer = replace(plan, norm=plan.norm + 1)
     assert finer.bits(noise) > bits or noise.share(finer.norm) > MOST_VARIANCE or finer.norm > MOST_NORM
-    # Of all norms from which losses are counted on, those with fewer bits add more than a tenth.
-    coarser = [replace(plan, norm=norm) for norm in range(LEAST_NORM, plan.norm, 1 + plan.norm // 10)]
+    # Of all norms from which losses are counted on, those with fewer bits add more.
+    least = math.ceil(SKELLAM.norm(1 / multiplier))
+    coarser = [replace(plan, norm=norm) for norm in range(least, plan.norm, 1 + plan.norm // 10)]
     assert all(each.added(noise) > MOST_ADDED for each in coarser if each.bits(noise) < bits)
 
 
-@pytest.mark.parametrize("multiplier", [0.3, 4.0])
-def test_losses_are_counted_for_the_coarsest_grid_of_all_rounds(multiplier: float) -> None:
-    counted = RULED.epsilon(multiplier, 1e-6)
-    finer = [skellam_epsilon(multiplier, norm, 1e-6) for norm in (LEAST_NORM, 50, 300, MOST_NORM)]
-    assert counted == finer[0] == max(finer)
-    assert all(RULED.among(users)._plan(popularity(9), multiplier).norm >= LEAST_NORM for users in (20, 5000))
+@pytest.mark.parametrize("multiplier", [0.01, 0.3, 4.0, 80.0])
+def test_losses_are_counted_for_no_finer_noise_than_any_round_has(multiplier: float) -> None:
+    for users, further in ((20, 1.0), (5000, 1.0), (5000, 3.0)):
+        norm = RULED.among(users)._plan(popularity(9), further * multiplier).norm
+        assert further * multiplier * norm >= SKELLAM.norm(1 / multiplier) * multiplier * (1 - 1e-9)
+    assert RULED.epsilon(multiplier, 1e-6) == skellam_epsilon(multiplier, SKELLAM.norm(1 / multiplier), 1e-6)
 
 
 def test_who_holds_more_than_is_typical_keeps_to_the_norm_by_saying_less() -> None:
     """Of all pairs of 300 items a device says less than of those of 100, whose contribution is as long."""
     layout, among = pairs(300), RULED.among(USERS)
     own = contributed([0, 100, 400], [*range(100), *range(300)], 300)
-    plan = among._plan(layout, 3.0)
+    plan = among._plan(layout, 30.0)
     few, many = plan.vectors(own, layout, draws(2).devices.keys).astype(np.float64)
     assert max(np.linalg.norm(few), np.linalg.norm(many)) <= plan.norm
     exact = dense(own, layout)
     assert few.sum() / plan.steps == pytest.approx(exact[0].sum(), rel=0.02)
-    assert 0.3 < many.sum() / plan.steps / exact[1].sum() < 0.8
-    sizes = among.encode(own, layout, 3.0, draws(2)).sizes
-    assert sizes[0] == sizes[1] == among.report_bits(layout, 0, 3.0) / 8
+    assert 0.8 < many.sum() / plan.steps / exact[1].sum() < 0.95
+    sizes = among.encode(own, layout, 30.0, draws(2)).sizes
+    assert sizes[0] == sizes[1] == among.report_bits(layout, 0, 30.0) / 8
 
 
 @pytest.mark.parametrize("fewest", [1, 20])

@@ -252,38 +252,38 @@ def test_a_server_learns_from_sums_with_the_noise_that_epsilon_needs(
     protocol: Any = found.config.protocol.suited(Public.of(train, content=False))
     multipliers = protocol.multipliers
     precision = sum(multiplier**-2 for multiplier in multipliers)
-    # Seeds are fixed. Renyi divergences bound the loss of Skellam noise, which is larger by that.
-    assert 0.85 < precision / mean_distance(1.0, 1e-6) ** 2 <= 1
+    # Seeds are fixed. Skellam noise costs hardly more than Gaussian noise.
+    assert 0.99 < precision / mean_distance(1.0, 1e-6) ** 2 <= 1
     told = [deviation for *_, deviation in learned]
     assert told == list(found.summary["privacy"]["noise"])
     assert found.summary["privacy"]["tau"] == pytest.approx(told[1] * np.sqrt(0.8) / copies)
     for (released, items, layout, deviation), multiplier in zip(learned, multipliers, strict=True):
         # No device drops out here, and none of them colludes: there is more noise than counts. A grid adds
-        # a tenth at most.
+        # a twentieth at most.
         grid = (deviation / multiplier) ** 2 / more
-        assert grid == pytest.approx(1) if name == "gram-central" else 1 < grid <= 1.1
+        assert grid == pytest.approx(1) if name == "gram-central" else 1 < grid <= 1.05
         noise = (released - exact_sum(sets, items, layout)) / deviation
         assert (noise**2).mean() == pytest.approx(1, rel=5.5 * np.sqrt(2 / noise.size))
 
 
 def test_nobody_sends_more_than_its_bytes_where_popular_items_are_searched_for() -> None:
     dataset = {**POSITIVE_DATA, "items": 2_000}
-    overrides = ["protocol.max_bytes_up=2950", "protocol.aggregation.colluders=0"]
+    overrides = ["protocol.max_bytes_up=3050", "protocol.aggregation.colluders=0"]
     found = run_of_sets("popularity-secagg", dataset=dataset, overrides=overrides)
     traffic = found.summary["traffic"]
     assert traffic["rounds"] == 2
-    assert 2_800 < traffic["uplink"]["payload_max_per_user"] <= 2_950
+    assert 2_900 < traffic["uplink"]["payload_max_per_user"] <= 3_050
     assert found.summary["privacy"]["epsilon_composed"]["max"] <= 1.0
     assert all(each["accuracy"]["ndcg_at_10"] >= 0 for each in found.rounds)
 
 
 def test_where_no_table_is_worth_having_devices_send_popularity_within_what_was_counted() -> None:
     table = {"items": 8, "popularity_share": 0.2, "groups": 2, "grouped_items": 50}
-    overrides = [f"protocol.table={json.dumps(table)}"]
+    overrides = [f"protocol.table={json.dumps(table)}", "protocol.privacy.epsilon=0.5"]
     found = run_of_sets("gram-secagg", dataset={**POSITIVE_DATA, "items": 2_000}, overrides=overrides)
     protocol, public = found.config.protocol, Public(60, 2_000, POSITIVE)
     assert isinstance(protocol, GramProtocol)
     traffic = found.summary["traffic"]
     assert traffic["rounds"] == 3
     assert traffic["uplink"]["payload_max_per_user"] == protocol.suited(public).most_bytes_up(public)
-    assert 0.99 < found.summary["privacy"]["epsilon_composed"]["max"] <= 1
+    assert 0.49 < found.summary["privacy"]["epsilon_composed"]["max"] <= 0.5
