@@ -86,14 +86,16 @@ def test_a_process_ends_in_seconds_with_how_to_go_on(
 def test_a_process_that_ends_by_itself_meanwhile_does(
     node: Node, ended: SimpleNamespace, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with interrupts_noted(lambda: "--resume -o out goes on"):
-        said = ""
-        with own_node_watched():
-            os.kill(node.agent, signal.SIGKILL)
-            while not said.endswith("\n"):
-                said += capfd.readouterr().err
-        said += capfd.readouterr().err
-    assert (ended.codes, said) == ([], LINE)
+    asked = threading.Event()
+
+    def how_to_go_on() -> str:
+        asked.set()
+        return "--resume -o out goes on"
+
+    with interrupts_noted(how_to_go_on), own_node_watched():
+        os.kill(node.agent, signal.SIGKILL)
+        assert asked.wait(PATIENCE_SECONDS)
+    assert (ended.codes, capfd.readouterr().err) == ([], LINE)
 
 
 def test_an_interrupt_that_ends_ray_as_well_stays_one(
