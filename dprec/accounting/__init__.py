@@ -16,6 +16,7 @@ __all__ = [
     "LARGEST_DELTA",
     "LEAST_DELTA",
     "LEAST_TRUST_FIRST",
+    "MOST_DRAWS",
     "MOST_NUMBERS",
     "SMALLEST_DELTA",
     "UNITS_IN_WORDS",

@@ -11,10 +11,10 @@ So the sum costs what one with Gaussian noise of variance w does, 1 - w / v bein
 and what the two noises can be told apart by.
 
 Let p and q be the probabilities of x under Skellam noise and under the other, and s the root of v. Their
-cumulant generating functions differ by g, of which no power of z below the sixth is left, and |g(z)| <=
-l (cosh 14 |z| - 1 - (14 |z|)^2 / 2 - (14 |z|)^4 / 24). Both follow from their transforms by integrating
-through the saddle point of p, at sinh a = x / v, from where that of p falls like exp(-v t^2 / 2). Therefore,
-as far as 12 s,
+cumulant generating functions differ by g, of which no power of z below the sixth is left, and where |z| < 1,
+|g(z)| <= l (cosh 14 |z| - 1 - (14 |z|)^2 / 2 - (14 |z|)^4 / 24). Both follow from their transforms, each
+integrated through the saddle point of p, at sinh a = x / v, from where that of p falls like exp(-v t^2 / 2).
+Therefore, as far as 12 s,
 
     |log(p / q)| <= 1.03 * 14^2 / (720 s^4) E[(x^2 / v + T^2)^3],    T ~ N(0, 1).
 
@@ -47,7 +47,10 @@ from dprec.errors import check_least
 from dprec.secure_aggregation import BEYOND_BOUNDS, DISTANCE
 
 MOST_NUMBERS = 1 << 32
-"""More numbers than all releases of a run have."""
+"""Of all releases of a run."""
+
+MOST_DRAWS = 1 << 44
+"""Of noise, by all devices for all releases of a run."""
 
 FINE = 512.0
 """Least standard deviation of noise, in steps, that hides as Gaussian noise does."""
@@ -67,8 +70,8 @@ _BEYOND_APART = 2.0**-69
 _ORDERS = np.unique(np.append(np.arange(2, 129), np.geomspace(128, 1 << 40, 256).round().astype(np.int64)))
 """Orders of which the best is taken."""
 
-_SLACK = 2.0**44 * DISTANCE + MOST_NUMBERS * BEYOND_BOUNDS
-"""Bound on how far a run's releases are from those that are accounted for: the tables of 2**44 draws, and
+_SLACK = MOST_DRAWS * DISTANCE + MOST_NUMBERS * BEYOND_BOUNDS
+"""Bound on how far a run's releases are from those that are accounted for: the tables of all draws, and
 honest devices whose proofs fail, in 2**32 proofs.
 """
 
@@ -110,7 +113,7 @@ def _by_divergences(multiplier: float, norm: float, delta: float) -> float:
 
 
 def _by_gaussian(multiplier: float, norm: float, delta: float) -> float:
-    if multiplier * norm < FINE:
+    if _NOT_BELOW * multiplier * norm < FINE:
         return math.inf
     distance = 1 / (multiplier * math.sqrt(_GAUSSIAN_PART))
     # exp(2^-10) times as much is still no more than what is not set aside.

@@ -38,6 +38,10 @@ class RepresentedAggregation(Aggregation):
         """Return the noise in the population."""
         return self.of.multipliers(budget, shares, farthest)
 
+    def check_numbers(self, numbers: int) -> None:
+        """Refuse more than the population can add up."""
+        self.of.check_numbers(numbers)
+
     def cost(self, multiplier: float, farthest: float) -> Cost:
         """Return what a release of the population costs."""
         return self.of.cost(multiplier, farthest)

@@ -368,9 +368,10 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
 
     def check_numbers(self, numbers: int) -> None:
         """Refuse more numbers than losses and overflows are bounded for; see `Aggregation.check_numbers`."""
-        if numbers > accounting.MOST_NUMBERS:
+        most = min(accounting.MOST_NUMBERS, accounting.MOST_DRAWS // self._n_users)
+        if numbers > most:
             found = f"{self.kind}, of {numbers:,} numbers in all rounds"
-            raise SettingError("kind", found, f"at most {accounting.MOST_NUMBERS:,}, or another aggregation")
+            raise SettingError("kind", found, f"another aggregation, or at most {most:,} numbers")
 
     def sum_of(self, identity: bytes, layout: Layout, multiplier: float) -> SumContext:
         """Return what all devices know about the sum of a release; see `SumContext` for its identity."""

@@ -175,3 +175,15 @@ def test_it_takes_a_little_more_noise_than_of_the_central_model_and_less_than_by
     ruled = skellam_multiplier(1.0, SkellamLoss(32.0, 65536.0), DELTA) * largest_mu(1.0, DELTA)
     coarse = skellam_multiplier(1.0, SkellamLoss(32.0, 32.0), DELTA) * largest_mu(1.0, DELTA)
     assert (ruled, coarse) == (pytest.approx(1.004, abs=1e-3), pytest.approx(1.073, abs=5e-3))
+
+
+@pytest.mark.parametrize("norm", [128.0, 256.0, 512.0])
+def test_equal_shares_of_a_budget_that_fine_noise_just_keeps_add_up_to_no_more(norm: float) -> None:
+    """At the least noise that is fine, whatever rounding makes of the sum of the shares."""
+    loss = SkellamLoss(norm, norm)
+    budget = loss(norm / FINE, DELTA) * 1.01
+    whole = skellam_multiplier(budget, loss, DELTA)
+    assert whole == pytest.approx(FINE / norm, rel=1e-8)
+    for rounds in range(1, 60):
+        distances = [1 / (whole / math.sqrt(1 / rounds))] * rounds
+        assert loss(math.sqrt(sum(distance**2 for distance in distances)), DELTA) <= budget

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dprec.accounting import skellam_epsilon
+from dprec.errors import SettingError
 from dprec.gradients import Aggregate, RoundDraws
 from dprec.private_als.statistics import (
     StatisticsContributions,
@@ -260,3 +261,11 @@ def test_a_modulus_holds_the_largest_sum_of_all_users_and_noise_below_nothing(fe
     fixed = replace(among, norm=256)
     bits = [fixed.report_bits(popularity(50, several), 0, 0.1) for several in (1, 100)]
     assert bits[0] - bits[1] >= 2 * 50
+
+
+@pytest.mark.parametrize(("users", "most"), [(40, 1 << 32), (1 << 20, 1 << 24)])
+def test_more_numbers_than_losses_are_bounded_for_are_refused(users: int, most: int) -> None:
+    among = RULED.among(users)
+    among.check_numbers(most)
+    with pytest.raises(SettingError, match=f"at most {most:,} numbers"):
+        among.check_numbers(most + 1)
