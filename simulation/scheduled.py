@@ -284,6 +284,7 @@ class _WholeRuns(_Collections):
         shared = self.schedule.share(self.protocol.privacy, self.horizon)
         protocol = replace(self.protocol, privacy=shared).suited(Public.of(profiles))
         protocol.check(profiles)
+        protocol.check_repeated(profiles, self.horizon)
         evaluator = Evaluator(
             profiles, profiles, self.installer.config.evaluation, None, self.installer.catalogue
         )

@@ -187,6 +187,9 @@ class Protocol(Options):
         Raises SettingError naming the protocol's key.
         """
 
+    def check_repeated(self, train: Any, times: int) -> None:
+        """Refuse what losses are not bounded for where it runs so often, with the same users; see `check`."""
+
     @abstractmethod
     def at_budget(self, budget: MatchedBudget) -> Self:
         """Return the protocol calibrated to a budget in a unit that all protocols share; see `budget_at`."""

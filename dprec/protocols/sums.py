@@ -340,12 +340,18 @@ class SumsProtocol(RoundsProtocol):
         public = Public(train.n_users, train.n_items, train.scale)
         aggregation = self.adding_up
         with within("aggregation"):
-            aggregation, rounds = aggregation.among(train.n_users), self.may_ask(public)
-            for layouts, multiplier in zip(rounds, self.multipliers, strict=True):
+            aggregation = aggregation.among(train.n_users)
+            for layouts, multiplier in zip(self.may_ask(public), self.multipliers, strict=True):
                 for layout in layouts:
                     aggregation.check(layout, multiplier)
-            sizes = ([layout.n_rows * layout.width for layout in layouts] for layouts in rounds)
-            aggregation.check_numbers(sum(max(numbers) for numbers in sizes))
+        self.check_repeated(train, 1)
+
+    def check_repeated(self, train: Public | Ratings, times: int) -> None:
+        """Refuse more numbers than can be added up."""
+        rounds = self.may_ask(Public(train.n_users, train.n_items, train.scale))
+        numbers = sum(max(layout.n_rows * layout.width for layout in layouts) for layouts in rounds)
+        with within("aggregation"):
+            self.adding_up.among(train.n_users).check_numbers(times * numbers)
 
     def check_deployed(self) -> None:
         """Refuse an aggregation that devices and server of a deployment cannot do."""

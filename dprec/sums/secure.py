@@ -116,8 +116,8 @@ class VectorPlan:
     def ruled(self, noise: ReleaseNoise) -> Self:
         """Return the plan with the norm that a public rule chooses for the noise of a release.
 
-        The bits are as few as they can be while the grid adds at most `MOST_ADDED`, and the norm is the
-        largest for which they are enough.
+        The bits are as few as they can be while the noise is as fine as losses count on and the grid adds at
+        most `MOST_ADDED` to it, and the norm is the largest for which they are enough.
         """
         lowest = math.ceil(RULED.norm(1 / noise.multiplier)) if noise.multiplier else _WITHOUT_NOISE
 
@@ -248,8 +248,8 @@ class SecureAggregation(OfAllUsers, NoisyAggregation):
     trust: ClassVar[accounting.Trust] = "secure-aggregation"
     reason: ClassVar[str] = (
         "every release is a sum of integers of bounded norm, with Skellam noise of which every device "
-        "adds a share. Fine noise hides as Gaussian noise of nearly its variance does, and releases compose "
-        "likewise; coarse noise by Renyi divergences. The server follows the protocol"
+        "adds a share. Releases compose as those with Gaussian noise of nearly its variance, or, where the "
+        "grid is coarse, by Renyi divergences. The server follows the protocol"
     )
 
     devices_add_noise: ClassVar[bool] = True

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dprec.accounting import PrivacyBudget
+from dprec.errors import SettingError
 from dprec.observations import Observations
 from dprec.schedules import Collection, Periods, Schedule
 from dprec.sums import CentralAggregation, SecureAggregation
@@ -105,6 +106,25 @@ def test_noisy_sums_of_all_collections_compose(kind: str, budget: str) -> None:
     way = CentralAggregation() if kind == "central" else SecureAggregation(colluders=2).among(60)
     expected = way.epsilon(way.multiplier(asked.epsilon, asked.delta) / math.sqrt(collections), 1e-6)
     assert result.summary["privacy"]["epsilon_composed"]["max"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_more_numbers_than_losses_are_bounded_for_are_refused_over_all_collections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values = weekly({"kind": "fresh"})
+    values["protocol"] = {**SUMS, "aggregation": {"kind": "secure-aggregation", "colluders": 2}}
+    refused: list[int] = []
+
+    def noted(self: SecureAggregation, numbers: int) -> None:
+        refused.append(numbers)
+
+    monkeypatch.setattr(SecureAggregation, "check_numbers", noted)
+    run(values, page=False)
+    monkeypatch.undo()
+    assert max(refused) > 2 * min(refused)
+    monkeypatch.setattr("dprec.accounting.MOST_NUMBERS", max(refused) - 1)
+    with pytest.raises(SettingError, match=f"at most {max(refused) - 1:,} numbers"):
+        run(values, page=False)
 
 
 def test_what_a_server_forgets_is_not_asked_again() -> None:
