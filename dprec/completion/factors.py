@@ -43,6 +43,9 @@ ResultT = TypeVar("ResultT")
 BLOCK = 1 << 15
 """Rows that are solved together: bounds the dense temporaries for any number of users."""
 
+_WORTH_A_THREAD = 1 << 17
+"""Products that take longer than to start a thread."""
+
 _MATRIX_NUMBERS = 1 << 18
 """Numbers in the matrices of users that are solved together, of which a user has rank x rank."""
 
@@ -257,7 +260,7 @@ def products_of_rows(left: Floats, right: Floats) -> Floats:
 
     left, by_factor = np.ascontiguousarray(left), np.ascontiguousarray(right.T)
     products = np.empty((len(left), len(right)))
-    rows = max(1, BLOCK // max(1, len(right)))
+    rows = max(1, _WORTH_A_THREAD // max(1, len(right)))
     map_blocks(lambda at: row_products(products[at], left[at], by_factor), len(left), rows)
     return products
 

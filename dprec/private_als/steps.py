@@ -99,7 +99,7 @@ def _steps_to_signs(least: float) -> Iterator[tuple[float, float]]:
         smallest *= scale * (3 - (scale * smallest) ** 2) / 2
 
 
-_LEAST = np.array([1e-4, 4e-4, 1.6e-3, 6.4e-3, 2.56e-2], dtype=np.float32)
+_LEAST = np.array([1e-4 * 2**power for power in range(10)], dtype=np.float32)
 """Eigenvalues, of a bound of the largest, from which on the sign of all is found."""
 
 _STEPS = np.array(

@@ -49,7 +49,7 @@ _COUNTED = 1 << TARGET_BITS
 _ITEMS_AT_ONCE = 8
 """Items whose factors are solved for together: as many as a processor keeps at hand."""
 
-_PART_OF_RIDGE = 2e-3
+_PART_OF_RIDGE = 1e-2
 """What eigenvalues of an item's matrix may be off by: next to nothing beside the ridge that is added."""
 
 
@@ -167,10 +167,15 @@ class ImplicitModel:
     factors: Floats
     """In the order of the items; shape (items with factors, rank)."""
 
-    @property
+    @cached_property
     def popular(self) -> Bools:
         """Which items have factors, shape (items,)."""
         return self.weights > 0
+
+    @cached_property
+    def places(self) -> Ints:
+        """Where these items are, shape (items with factors,)."""
+        return np.flatnonzero(self.popular)
 
     def encode(self) -> bytes:
         """Return the bytes that are sent to the devices; before items are counted, none."""
@@ -281,7 +286,7 @@ class ImplicitDevice(SummedDevice):
         """Return the scores of all items."""
         user_factors = solve_user_factors(self._among_popular(profiles), self.model.factors, self._penalty)
         scores = np.zeros((profiles.n_users, self.model.weights.size))
-        scores[:, self.model.popular] = products_of_rows(user_factors, self._by_factor.T)
+        scores[:, self.model.places] = products_of_rows(user_factors, self._by_factor.T)
         return scores
 
     @cached_property
@@ -296,11 +301,10 @@ class ImplicitDevice(SummedDevice):
 
     def _among_popular(self, profiles: Profiles) -> Profiles:
         """Return the sets among items with factors, with a rating of 1 for every pair."""
-        popular = self.model.popular
-        chosen = popular[profiles.items]
+        chosen = self.model.popular[profiles.items]
         counts = np.bincount(profiles.users[chosen], minlength=profiles.n_users)
-        places = (np.cumsum(popular) - 1)[profiles.items[chosen]].astype(np.int32)
-        return Profiles(offsets(counts), places, np.ones(places.size), int(popular.sum()))
+        places = np.searchsorted(self.model.places, profiles.items[chosen]).astype(np.int32)
+        return Profiles(offsets(counts), places, np.ones(places.size), self.model.places.size)
 
 
 @dataclass(eq=False)
