@@ -55,7 +55,7 @@ def line(preset: str, earlier: str, sets: str, copies: int, backend: str) -> Lin
 
 LINES = (
     *(
-        Line(f"a sum of {ITEMS:,} numbers, {way}", job(__file__, "summed", way), units=(NANOSECONDS,))
+        Line(f"a sum of {ITEMS:,} numbers, {way}", job(__file__, "summed", way), (), units=(NANOSECONDS,))
         for way in ("as one", "device by device")
     ),
     line("popularity-secagg", "popularity-secagg", ", positive: '>= 4'", 8_000, "local"),
