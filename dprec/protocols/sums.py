@@ -303,8 +303,11 @@ class SumsProtocol(RoundsProtocol):
 
     def most_numbers(self, public: Public) -> int:
         """Return the numbers of the largest release, of the protocol as it suits public sizes."""
-        rounds = self.suited(public).may_ask(public)
-        return max(layout.n_rows * layout.width for layouts in rounds for layout in layouts)
+        return max(self.suited(public)._numbers(public))
+
+    def _numbers(self, public: Public) -> list[int]:
+        """Return those of the largest release of each round."""
+        return [max(layout.n_rows * layout.width for layout in layouts) for layouts in self.may_ask(public)]
 
     def asked(self, device: SummedDevice, round_index: int) -> Layout:
         """Return what is summed in a round; raises ContractError if it may be negative and must not."""
@@ -348,8 +351,7 @@ class SumsProtocol(RoundsProtocol):
 
     def check_repeated(self, train: Public | Ratings, times: int) -> None:
         """Refuse more numbers than can be added up."""
-        rounds = self.may_ask(Public(train.n_users, train.n_items, train.scale))
-        numbers = sum(max(layout.n_rows * layout.width for layout in layouts) for layouts in rounds)
+        numbers = sum(self._numbers(Public(train.n_users, train.n_items, train.scale)))
         with within("aggregation"):
             self.adding_up.among(train.n_users).check_numbers(times * numbers)
 
